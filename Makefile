@@ -1,0 +1,42 @@
+# tinylight-hil. Two commands do everything: `make hil` runs the main job, `make test` passes the tests.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+# The data-set folder beside a checkout is used when it is there; TINYLIGHT_DATA names others.
+export TINYLIGHT_DATA ?= $(wildcard ../shared/datasets)
+
+.PHONY: help setup hil test lint bench clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready-hil  ## System packages (apt, or says what is missing) and .venv
+
+hil: setup  ## Run the main job: traffic in the simulator, every decision made by the emulated chip (ARGS=... is passed on)
+	$(BIN)/tinylight hil $(ARGS)
+
+test: setup $(VENV)/.ready-test  ## Run all tests, those on the emulated chip included (ARGS=... is passed on)
+	$(BIN)/python -m pytest --hil=simavr $(ARGS)
+
+lint: $(VENV)/.ready-test  ## ruff and mypy
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+bench: $(VENV)/.ready-test  ## Measure speed (pytest-benchmark)
+	$(BIN)/python -m pytest benchmarks --benchmark-only $(ARGS)
+
+clean:  ## Remove what was built (not .venv)
+	rm -rf build .pio .pytest_cache .mypy_cache .ruff_cache
+
+$(VENV)/.ready-hil: pyproject.toml constraints.txt scripts/system_packages.sh
+	@PYTHON="$(PYTHON)" scripts/system_packages.sh
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[firmware]'
+	@touch $@
+
+$(VENV)/.ready-test: $(VENV)/.ready-hil
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[firmware,train,test]'
+	@touch $@

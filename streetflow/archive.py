@@ -1,0 +1,153 @@
+"""Snapshots of an engine, in memory and as versioned JSON files."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streetflow import tables as t
+from streetflow.demand import Demand
+from streetflow.errors import InputError
+from streetflow.flow import VehicleKind
+
+_FORMAT = "streetflow-archive"
+_VERSION = 1
+# What a step changes. Not in it, as in CityFlow: which flows were dropped, the numbering of pushed vehicles.
+_FIXED_SIZE = (
+    "counters", "reals", "rng", "head", "tail", "n_vehicles", "arrival_step", "arrival_after", "queue_head",
+    "queue_tail", "out_count", "is_open", "phase_index", "phase_remaining", "flow_counter", "flow_credit",
+    "active_flows",
+)  # fmt: skip
+_BY_SLOT = tuple(field.name for field in t.FIELDS if field.size == "slots" and not field.name.startswith("mover"))
+_OF_THE_ENGINE = (t.OWN_LIGHTS,)  # counters that say how an engine was set up
+
+
+class Archive:
+    """A snapshot. It can be loaded any number of times and stays unchanged."""
+
+    def __init__(
+        self,
+        arrays: dict[str, NDArray[Any]],
+        routes: list[tuple[bool, tuple[int, ...]]],
+        kinds: list[VehicleKind],
+        ways: dict[int, tuple[tuple[int, ...], int, int, int]],
+        demand: Demand | None,
+    ) -> None:
+        self._arrays = arrays
+        self._routes = routes  # by route number: valid, roads
+        self._kinds = kinds
+        self._ways = ways  # slot: roads, position and lane where its way starts, place on the way
+        self._demand = demand  # the engine's own numbering, if the archive was taken in this process
+
+    @property
+    def n_slots(self) -> int:
+        return int(self._arrays["status"].size)
+
+    @classmethod
+    def take(cls, tables: t.Tables, demand: Demand) -> Archive:
+        state = tables.state
+        arrays = {name: getattr(state, name).copy() for name in (*_FIXED_SIZE, *_BY_SLOT)}
+        ways = {int(v): demand.way_at(int(state.way[v])) for v in np.flatnonzero(state.status >= t.WAITING)}
+        routes = list(zip(demand.valid, demand.routes, strict=True))
+        return cls(arrays, routes, list(demand.kinds), ways, demand)
+
+    def restore(self, tables: t.Tables, demand: Demand) -> None:
+        """Write the snapshot into an engine's tables. InputError if it is of another network or demand."""
+        for name in _FIXED_SIZE:
+            if self._arrays[name].shape != getattr(tables.state, name).shape:
+                raise InputError("archive", name, "is of another road network or flow file")
+        if self._arrays["reals"][t.DELTA] != tables.state.reals[t.DELTA]:
+            raise InputError("archive", "interval", "is of an engine with another step length")
+        tables.grow("slots", self.n_slots)
+        kind, route, way = (self._arrays[name] for name in ("kind", "route", "way"))
+        if self._demand is not demand:
+            kind, route, way = self._renumber(demand)
+        demand.write(tables)
+        state = tables.state
+        kept = [int(state.counters[c]) for c in _OF_THE_ENGINE]
+        for name in _FIXED_SIZE:
+            getattr(state, name)[:] = self._arrays[name]
+        state.counters[list(_OF_THE_ENGINE)] = kept
+        state.status[:] = t.FREE
+        for name in _BY_SLOT:
+            getattr(state, name)[: self.n_slots] = self._arrays[name]
+        state.kind[: self.n_slots] = kind
+        state.route[: self.n_slots] = route
+        state.way[: self.n_slots] = way
+        present = state.priority[state.status >= t.PENDING] & (t.PRIORITY_BUCKETS - 1)
+        state.priority_uses[:] = np.bincount(present, minlength=t.PRIORITY_BUCKETS)
+
+    def _renumber(self, demand: Demand) -> tuple[NDArray[np.int32], ...]:
+        """Kind, route and way of the vehicles in another engine's numbering."""
+        present = np.flatnonzero(self._arrays["status"] >= t.PENDING)
+        kind, route, way = (self._arrays[name].copy() for name in ("kind", "route", "way"))
+        for v in present:
+            kind[v] = demand.kind(self._kinds[kind[v]])
+            valid, roads = self._routes[route[v]]
+            route[v] = demand.route_of_roads(valid, roads)
+            if int(v) in self._ways:
+                roads, position, lane, place = self._ways[int(v)]
+                way[v] = demand.way_start(roads, position, lane) + place
+        return kind, route, way
+
+    def dump(self, path: str | Path) -> None:
+        """Write the snapshot as JSON. InputError if the file can't be written."""
+        content = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "arrays": {name: _to_json(values) for name, values in self._arrays.items()},
+            "routes": [[valid, list(roads)] for valid, roads in self._routes],
+            "kinds": [astuple(kind) for kind in self._kinds],
+            "ways": {str(v): [list(way[0]), *way[1:]] for v, way in self._ways.items()},
+        }
+        try:
+            Path(path).write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+        except OSError as fault:
+            raise InputError(path, "", f"can't be written: {fault.strerror or fault}") from None
+
+    @classmethod
+    def read(cls, path: str | Path) -> Archive:
+        """Read what `dump` wrote. InputError if it isn't that."""
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as fault:
+            raise InputError(path, "", f"can't be read: {fault.strerror or fault}") from None
+        except ValueError as fault:
+            raise InputError(path, "", f"not JSON: {fault}") from None
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise InputError(path, "format", f"must be {_FORMAT!r}: this isn't an engine's snapshot")
+        if content.get("version") != _VERSION:
+            raise InputError(path, "version", f"must be {_VERSION}, is {content.get('version')!r}")
+        try:
+            arrays = {name: _from_json(name, content["arrays"][name]) for name in (*_FIXED_SIZE, *_BY_SLOT)}
+            n_slots = arrays["status"].size
+            if any(arrays[name].shape != (n_slots,) for name in _BY_SLOT):
+                raise ValueError("arrays of vehicles differ in size")
+            return cls(
+                arrays,
+                [(bool(valid), tuple(map(int, roads))) for valid, roads in content["routes"]],
+                [VehicleKind(*map(float, kind)) for kind in content["kinds"]],
+                {int(v): (tuple(map(int, w[0])), int(w[1]), int(w[2]), int(w[3])) for v, w in content["ways"].items()},
+                None,
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as fault:
+            raise InputError(path, "", f"not a snapshot: {fault!r}") from None
+
+
+_REAL_FIELDS = frozenset(field.name for field in t.FIELDS if field.block.endswith("f"))
+
+
+def _to_json(values: NDArray[Any]) -> list[Any]:
+    return [None if isinstance(x, float) and math.isnan(x) else x for x in values.tolist()]
+
+
+def _from_json(name: str, values: list[Any]) -> NDArray[Any]:
+    if name in _REAL_FIELDS:
+        return np.array([math.nan if x is None else float(x) for x in values], np.float64)
+    return np.array(values, np.int32)

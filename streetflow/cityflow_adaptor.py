@@ -1,0 +1,165 @@
+"""The real CityFlow module with the array interface of our engine, built from its name-keyed dictionaries.
+
+CityFlow carries on after most faults of its input, aborts the process on others, and hangs when an engine is
+destroyed before its first step. So files are checked by our own readers first, numbers are checked before each call,
+and an engine that hasn't stepped is kept alive for good.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import tempfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streetflow.errors import InputError
+from streetflow.flow import read_flows
+from streetflow.geometry import polyline_length, roadnet_lane_shapes
+from streetflow.roadnet import read_roadnet
+
+WAITING_SPEED_MPS = 0.1
+
+
+class CityFlowEngine:
+    """One ``cityflow.Engine`` of ``module`` on the given files, lights set from outside.
+
+    Waiting times and finished vehicles, which CityFlow doesn't tell, are followed step by step from the vehicles'
+    speeds and ids; that makes this engine much slower than the built-in one.
+    """
+
+    def __init__(self, module: ModuleType, roadnet_file: Path, flow_file: Path, *, seed: int, interval_s: float = 1.0) -> None:
+        roadnet = read_roadnet(roadnet_file)
+        read_flows(flow_file, roadnet.road_index)
+        self._interval_s = interval_s
+        self.lane_ids = roadnet.lane_ids
+        self.intersection_ids = tuple(each.id for each in roadnet.intersections)
+        self.lane_index = {name: i for i, name in enumerate(self.lane_ids)}
+        self.intersection_index = {name: i for i, name in enumerate(self.intersection_ids)}
+        limits = [limit for road in roadnet.roads for limit in road.lane_max_speeds_mps]
+        self.lane_max_speed_mps = np.array(limits, np.float64)
+        lengths = [polyline_length(shape) for shape in roadnet_lane_shapes(roadnet)]
+        self.lane_length_m = np.array(lengths, np.float64)
+        self._phase_counts = np.array([len(each.phases) for each in roadnet.intersections], np.int32)
+
+        self._engine = _construct(module, roadnet_file, flow_file, seed, interval_s)
+        _keep_alive(self._engine)
+        self._stepped = False
+        if set(self._engine.get_lane_vehicle_count()) != set(self.lane_ids):
+            raise InputError(roadnet_file, "", "CityFlow loaded other lanes than the file holds (see its messages)")
+        self._forget()
+
+    # --- stepping and lights ---
+
+    def next_step(self) -> None:
+        self.step_many(1)
+
+    def step_many(self, n: int) -> None:
+        """n steps."""
+        for _ in range(n):
+            self._engine.next_step()
+            if not self._stepped:
+                self._stepped = True
+                _let_go(self._engine)
+            self._follow()
+
+    def set_phase_by_index(self, intersection_number: int, phase: int) -> None:
+        """Set the light of one intersection; IndexError for a phase that it doesn't have."""
+        count = int(self._phase_counts[intersection_number])
+        name = self.intersection_ids[intersection_number]
+        if not 0 <= phase < count:
+            raise IndexError(f"intersection {name!r} has {count} phases, there is no phase {phase}")
+        self._engine.set_tl_phase(name, int(phase))
+        self.phase_indices[intersection_number] = phase
+
+    def set_phases(self, phases: NDArray[np.int32]) -> None:
+        """Set the lights of all intersections; -1 leaves one as it is."""
+        for number in np.flatnonzero(phases >= 0):
+            self.set_phase_by_index(int(number), int(phases[number]))
+
+    def reset(self, seed: bool = False) -> None:
+        self._engine.reset(seed)
+        self._forget()
+
+    def set_random_seed(self, seed: int) -> None:
+        self._engine.set_random_seed(seed)
+
+    # --- what there is to see ---
+
+    def lane_vehicle_counts(self) -> NDArray[np.int32]:
+        return self._by_lane(self._engine.get_lane_vehicle_count())
+
+    def lane_waiting_counts(self) -> NDArray[np.int32]:
+        return self._by_lane(self._engine.get_lane_waiting_vehicle_count())
+
+    def lane_speed_sums_mps(self) -> NDArray[np.float64]:
+        return self._lane_sums(self._engine.get_vehicle_speed())
+
+    def lane_waiting_time_sums_s(self) -> NDArray[np.float64]:
+        return self._lane_sums(self._waiting_time_s)
+
+    def get_average_travel_time(self) -> float:
+        return float(self._engine.get_average_travel_time())
+
+    def get_current_time(self) -> float:
+        return float(self._engine.get_current_time())
+
+    # --- inside ---
+
+    def _forget(self) -> None:
+        self.finished_vehicle_count = 0
+        self.phase_indices = np.zeros(len(self.intersection_ids), np.int32)
+        self._waiting_time_s: dict[str, float] = {}
+        self._present: set[str] = set()
+
+    def _follow(self) -> None:
+        present = set(self._engine.get_vehicles(True))
+        self.finished_vehicle_count += len(self._present - present)
+        self._present = present
+        before = self._waiting_time_s
+        self._waiting_time_s = {
+            name: before.get(name, 0.0) + self._interval_s
+            for name, speed_mps in self._engine.get_vehicle_speed().items()
+            if speed_mps < WAITING_SPEED_MPS
+        }
+
+    def _by_lane(self, counts: dict[str, int]) -> NDArray[np.int32]:
+        return np.array([counts[lane] for lane in self.lane_ids], np.int32)
+
+    def _lane_sums(self, of_vehicle: dict[str, float]) -> NDArray[np.float64]:
+        sums = np.zeros(len(self.lane_ids), np.float64)
+        for lane, vehicles in self._engine.get_lane_vehicles().items():
+            total = 0.0
+            for vehicle in vehicles:
+                total += of_vehicle.get(vehicle, 0.0)
+            sums[self.lane_index[lane]] = total
+        return sums
+
+
+def _construct(module: ModuleType, roadnet_file: Path, flow_file: Path, seed: int, interval_s: float) -> Any:
+    config = {
+        "interval": interval_s,
+        "seed": seed,
+        "dir": "",
+        "roadnetFile": str(roadnet_file.absolute()),
+        "flowFile": str(flow_file.absolute()),
+        "rlTrafficLight": True,
+        "laneChange": False,
+        "saveReplay": False,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "config.json"
+        file.write_text(json.dumps(config), encoding="utf-8")
+        return module.Engine(str(file), 1)
+
+
+def _keep_alive(engine: object) -> None:
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
+
+
+def _let_go(engine: object) -> None:
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(engine))

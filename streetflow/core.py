@@ -1,0 +1,345 @@
+"""The engine by numbers: construction, steps, lights, and measures as arrays by lane or intersection."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streetflow import kernel_measure, kernel_step
+from streetflow import tables as t
+from streetflow.config import Config, check_interval, load_config
+from streetflow.demand import Demand
+from streetflow.errors import InputWarning, StepError
+from streetflow.flow import Flow, read_flows
+from streetflow.network_tables import NetworkTables, load_network
+from streetflow.roadnet import check_phase_times
+
+_INITIAL_SLOTS = 64
+_MAX_CLOCKS = 4_000_000
+
+
+class EngineCore:
+    """A running simulation, equal step by step to CityFlow's (without lane changing).
+
+    Lanes and intersections are numbered in file order. Units: m, s, m/s.
+
+    Attributes:
+        lane_ids, intersection_ids: names by number; lane_index, intersection_index: numbers by name.
+        lane_length_m, lane_max_speed_mps: float64[lanes].
+        invalid_flows: numbers of the flows whose route can't be planned (dropped when they first fire).
+        missed_flows: numbers of the flows that never fire because no step falls into their window.
+        dead_ends: (flow, lane number) pairs: who enters so gets stuck, which raises StepError.
+    """
+
+    def __init__(self, config_file: str | Path, thread_num: int = 1) -> None:
+        """Load the files that a config file names. thread_num is accepted and has no effect.
+
+        Raises InputError, naming file, place and fault, for everything that is wrong with the input.
+        """
+        self._construct(load_config(config_file), accept_integral_floats=False)
+
+    @classmethod
+    def from_files(
+        cls,
+        roadnet_file: str | Path,
+        flow_file: str | Path,
+        *,
+        interval_s: float = 1.0,
+        seed: int = 0,
+        rl_traffic_light: bool = True,
+        accept_integral_floats: bool = False,
+    ) -> Self:
+        """An engine without a config file. accept_integral_floats: read a startTime such as 5.0 as 5."""
+        check_interval(interval_s, "Engine.from_files", "interval_s")
+        config = Config(float(interval_s), int(seed), "", str(roadnet_file), str(flow_file), rl_traffic_light)
+        engine = cls.__new__(cls)
+        engine._construct(config, accept_integral_floats)
+        return engine
+
+    def _construct(self, config: Config, accept_integral_floats: bool) -> None:
+        self.config = config
+        self._network: NetworkTables = load_network(config.roadnet_file)
+        roadnet = self._network.roadnet
+        if not config.rl_traffic_light:
+            check_phase_times(roadnet)
+        self._flows = read_flows(config.flow_file, roadnet.road_index, accept_integral_floats)
+        self._demand = Demand(self._network, config.interval_s)
+
+        self.lane_ids = roadnet.lane_ids
+        self.lane_index = {name: i for i, name in enumerate(self.lane_ids)}
+        self.intersection_ids = tuple(intersection.id for intersection in roadnet.intersections)
+        self.intersection_index = roadnet.intersection_index
+        self._n_lanes = len(self.lane_ids)
+        self._n_phases = np.array([len(i.phases) for i in roadnet.intersections], np.int32)
+        self._n_pushed = 0
+
+        sizes = {
+            **self._network.sizes,
+            "counters": t.N_COUNTERS,
+            "reals": t.N_REALS,
+            "rng": t.RNG_WORDS,
+            "priority_buckets": t.PRIORITY_BUCKETS,
+            "flows": len(self._flows),
+            "slots": _INITIAL_SLOTS,
+            "path": 1,
+            "routes": 1,
+            "candidates": 1,
+            "kinds": t.KIND_SIZE,
+        }
+        self._tables = t.Tables(sizes)
+        state = self._tables.state
+        self._network.fill(state)
+        state.reals[t.DELTA] = config.interval_s
+        state.counters[t.OWN_LIGHTS] = not config.rl_traffic_light
+        self.lane_length_m: NDArray[np.float64] = state.length[: self._n_lanes].copy()
+        self.lane_max_speed_mps: NDArray[np.float64] = state.speed_limit[: self._n_lanes].copy()
+        self._number_flows(state)
+        self._demand.write(self._tables)
+        self._refresh()
+        self._check_demand()
+        self.reset(seed=True)
+
+    def _number_flows(self, state: t.State) -> None:
+        for i, flow in enumerate(self._flows):
+            state.flow_start[i] = flow.start_s
+            state.flow_end[i] = flow.end_s
+            state.flow_interval[i] = flow.interval_s
+            state.flow_kind[i] = self._demand.kind(flow.kind)
+            state.flow_route[i] = self._demand.route(flow.anchors)
+        state.flow_order[:] = np.argsort(state.flow_start, kind="stable")
+
+    def _refresh(self) -> None:
+        """To be called when the tables' memory has moved."""
+        self._arguments = self._tables.arguments
+
+    # ------------------------------------------------------------------ warnings about the demand
+
+    def _check_demand(self) -> None:
+        flows = self._flows
+        routes = self._tables.state.flow_route
+        self.invalid_flows = tuple(i for i in range(len(flows)) if not self._demand.valid[routes[i]])
+        self.missed_flows = _missed_flows(flows, self.config.interval_s)
+        stuck: dict[int, tuple[int, ...]] = {}
+        for route in range(len(self._demand.routes)):
+            lanes = (way.drivables[-2] for way in self._demand.ways(route) if way.is_dead_end)
+            stuck[route] = tuple(dict.fromkeys(lanes))
+        self.dead_ends = tuple((i, lane) for i in range(len(flows)) for lane in stuck[int(routes[i])])
+        self._warn(
+            "invalid routes, dropped when they first fire",
+            [(f"[{i}].route", self._network.router.fault(flows[i].anchors)) for i in self.invalid_flows],
+        )
+        self._warn(
+            "flows that never fire: no step falls between startTime and endTime",
+            [(f"[{i}]", f"{flows[i].start_s} to {flows[i].end_s} s") for i in self.missed_flows],
+        )
+        self._warn(
+            "routes with a dead end",
+            [(f"[{i}].route", f"no way on from lane {self.lane_ids[lane]!r}") for i, lane in self.dead_ends],
+        )
+
+    def _warn(self, what: str, found: list[tuple[str, str]]) -> None:
+        if found:
+            shown = "; ".join(f"{place}: {fault}" for place, fault in found[:5])
+            more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
+            warnings.warn(f"{self.config.flow_file}: {what}: {shown}{more}", InputWarning, stacklevel=6)
+
+    # ------------------------------------------------------------------ steps
+
+    def next_step(self) -> None:
+        """Simulate one step of `interval` seconds. StepError if a vehicle comes to a dead end of its route."""
+        if kernel_step.step_many(*self._arguments, 1):
+            self._continue(1)
+
+    def step_many(self, n: int) -> None:
+        """Simulate n steps in one call of compiled code."""
+        last = int(self._tables.state.counters[t.STEP]) + n
+        if kernel_step.step_many(*self._arguments, n):
+            self._continue(last - int(self._tables.state.counters[t.STEP]))
+
+    def _continue(self, n: int) -> None:
+        """Go on after a fault, with n steps left: make room for vehicles, or raise."""
+        last = int(self._tables.state.counters[t.STEP]) + n
+        while True:
+            counters = self._tables.state.counters
+            if counters[t.BROKEN]:
+                self._stop_at_dead_end()
+            self._make_room(int(counters[t.N_ACTIVE_FLOWS]) * (int(self.config.interval_s) + 2))
+            if not kernel_step.step_many(*self._arguments, last - int(counters[t.STEP])):
+                return
+
+    def _stop_at_dead_end(self) -> None:
+        state = self._tables.state
+        v = int(state.counters[t.FAULT_SLOT])
+        lane = self.lane_ids[state.path[state.way[v]]]
+        raise StepError(
+            f"step {int(state.counters[t.STEP])}: vehicle {self._vehicle_id(v)!r} leaves lane {lane!r} or the one "
+            f"after it, from where its route has no lane link; reset or load a snapshot to go on"
+        )
+
+    def _make_room(self, n: int) -> None:
+        """See that at least n vehicle slots are free."""
+        counters = self._tables.state.counters
+        n_free = int(counters[t.N_FREE])
+        if n_free >= n:
+            return
+        first_new = self._tables.sizes["slots"]
+        self._tables.grow("slots", first_new + n - n_free)
+        self._refresh()
+        self._add_free_slots(first_new)
+
+    def _add_free_slots(self, first: int) -> None:
+        """Make the slots from ``first`` on free; lower numbers are used first."""
+        state = self._tables.state
+        n_free = int(state.counters[t.N_FREE])
+        new = np.arange(state.status.size - 1, first - 1, -1, dtype=np.int32)
+        state.free_slots[: new.size + n_free] = np.concatenate((new, state.free_slots[:n_free]))
+        state.counters[t.N_FREE] = n_free + new.size
+
+    def reset(self, seed: bool = False) -> None:
+        """Back to step 0 without vehicles, lights at phase 0. The generator starts anew only with ``seed``.
+
+        Not reset, as in CityFlow: dropped flows and the numbering of pushed vehicles.
+        """
+        state = self._tables.state
+        for to_clear in (state.priority_uses, state.n_vehicles, state.out_count, state.status):
+            to_clear[:] = 0
+        for to_empty in (state.head, state.tail, state.arrival_step, state.queue_head, state.queue_tail):
+            to_empty[:] = -1
+        for counter in (
+            t.STEP, t.FLIP, t.N_RUNNING, t.N_PRESENT, t.N_FINISHED, t.N_FREE, t.N_FREED, t.N_PENDING,
+            t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN,
+        ):  # fmt: skip
+            state.counters[counter] = 0
+        state.reals[t.FLOW_CLOCK] = 0.0
+        state.reals[t.FINISHED_TIME] = 0.0
+        state.flow_counter[:] = 0
+        state.flow_credit[:] = state.flow_interval
+        self._add_free_slots(0)
+        self._show_first_phases()
+        if seed:
+            self.set_random_seed(self.config.seed)
+
+    def _show_first_phases(self) -> None:
+        state = self._tables.state
+        state.phase_index[:] = -1
+        kernel_step.set_phases(*self._arguments, np.where(self._n_phases > 0, 0, -1).astype(np.int32))
+        state.phase_index[self._n_phases == 0] = 0
+        has_phases = self._n_phases > 0
+        state.phase_remaining[has_phases] = state.phase_time[state.phase_first[:-1][has_phases]]
+
+    def set_random_seed(self, seed: int) -> None:
+        """Start the generator anew from a seed, taken modulo 2**32."""
+        generator: Any = np.random.RandomState(int(seed) % 2**32).get_state(legacy=False)
+        self._tables.state.rng[:] = np.asarray(generator["state"]["key"], np.uint32).view(np.int32)
+        self._tables.state.counters[t.RNG_POSITION] = t.RNG_WORDS
+
+    # ------------------------------------------------------------------ lights
+
+    @property
+    def phase_indices(self) -> NDArray[np.int32]:
+        """int32[intersections]: the phases shown now (a read-only view; 0 for virtual intersections)."""
+        view = self._tables.state.phase_index.view()
+        view.flags.writeable = False
+        return view
+
+    def set_phase_by_index(self, intersection: int, phase: int) -> None:
+        """Show a phase from the next step on. IndexError if there is no such intersection or phase."""
+        if not 0 <= intersection < self._n_phases.size:
+            raise IndexError(f"there is no intersection number {intersection}")
+        self._check_phase(intersection, phase)
+        phases = np.full(self._n_phases.size, -1, np.int32)
+        phases[intersection] = phase
+        self._show(phases)
+
+    def set_phases(self, phases: ArrayLike) -> None:
+        """Show phases[i] at intersection i from the next step on; -1 leaves it. IndexError for a bad index."""
+        wanted = np.asarray(phases)
+        if wanted.shape != self._n_phases.shape:
+            raise ValueError(f"needs {self._n_phases.size} phases, one per intersection, got {wanted.shape}")
+        bad = (wanted >= self._n_phases) | (wanted < -1)
+        if bad.any():
+            self._check_phase(int(bad.argmax()), int(wanted[bad.argmax()]))
+        self._show(np.ascontiguousarray(wanted, np.int32))
+
+    def _check_phase(self, intersection: int, phase: int) -> None:
+        n = int(self._n_phases[intersection])
+        if not 0 <= phase < n:
+            name = self.intersection_ids[intersection]
+            fault = f"has the phases 0 to {n - 1}, not {phase}" if n else "is virtual: it has no phases"
+            raise IndexError(f"intersection {name!r} {fault}")
+
+    def _show(self, phases: NDArray[np.int32]) -> None:
+        if not self.config.rl_traffic_light:
+            raise StepError("rlTrafficLight is false: the lights run by their own plan and can't be set")
+        kernel_step.set_phases(*self._arguments, phases)
+
+    # ------------------------------------------------------------------ measures
+
+    def lane_vehicle_counts(self) -> NDArray[np.int32]:
+        """int32[lanes]: vehicles on each lane (not in its entry queue)."""
+        return self._tables.state.n_vehicles[: self._n_lanes].copy()
+
+    def lane_waiting_counts(self) -> NDArray[np.int32]:
+        """int32[lanes]: vehicles on each lane slower than 0.1 m/s."""
+        return self._measure(kernel_measure.lane_waiting, np.int32)
+
+    def lane_speed_sums_mps(self) -> NDArray[np.float64]:
+        """float64[lanes]: sum of the speeds of the vehicles on each lane."""
+        return self._measure(kernel_measure.lane_speed_sums, np.float64)
+
+    def lane_waiting_time_sums_s(self) -> NDArray[np.float64]:
+        """float64[lanes]: sum over the vehicles on each lane of how long each has been slower than 0.1 m/s, s.
+
+        The time goes along with a vehicle from lane to lane and is 0 for one that moves.
+        """
+        return self._measure(kernel_measure.lane_waiting_times, np.float64)
+
+    def _measure(self, kernel: Any, dtype: Any) -> NDArray[Any]:
+        result = np.zeros(self._n_lanes, dtype)
+        kernel(*self._arguments, result)
+        return result
+
+    @property
+    def finished_vehicle_count(self) -> int:
+        """Vehicles that have ended their trip since the start or the last reset."""
+        return int(self._tables.state.counters[t.N_FINISHED])
+
+    def get_vehicle_count(self) -> int:
+        """Running vehicles, not those that wait to enter."""
+        return int(self._tables.state.counters[t.N_RUNNING])
+
+    def get_current_time(self) -> float:
+        """Simulated time, s: steps times interval."""
+        return int(self._tables.state.counters[t.STEP]) * self.config.interval_s
+
+    def get_average_travel_time(self) -> float:
+        """Mean over finished and present vehicles of the time since their creation, s; 0.0 without any."""
+        state = self._tables.state
+        present = np.flatnonzero(state.status >= t.PENDING)
+        n = int(state.counters[t.N_FINISHED]) + present.size
+        if n == 0:
+            return 0.0
+        present = present[np.argsort(state.priority[present])]
+        travelled = self.get_current_time() - state.enter_step[present] * self.config.interval_s
+        sums = np.add.accumulate(np.concatenate(([state.reals[t.FINISHED_TIME]], travelled)))
+        return float(sums[-1] / n)
+
+    def _vehicle_id(self, v: int) -> str:
+        flow, ordinal = int(self._tables.state.flow[v]), int(self._tables.state.ordinal[v])
+        return f"flow_{flow}_{ordinal}" if flow >= 0 else f"manually_pushed_{ordinal}"
+
+
+def _missed_flows(flows: tuple[Flow, ...], delta: float) -> tuple[int, ...]:
+    """Flows whose window no step hits. The clock is a running sum, so with most steps it misses whole seconds."""
+    last = max((flow.start_s for flow in flows if flow.end_s != -1), default=0)
+    n_clocks = min(int(max(last, 0) / delta) + 3, _MAX_CLOCKS)
+    clocks = np.add.accumulate(np.concatenate(([0.0], np.full(n_clocks, delta))))
+    starts = np.array([flow.start_s for flow in flows], np.float64)
+    first = np.searchsorted(clocks, starts)
+    return tuple(
+        i for i, flow in enumerate(flows) if flow.end_s != -1 and first[i] < clocks.size and clocks[first[i]] > flow.end_s
+    )

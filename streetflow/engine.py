@@ -1,0 +1,295 @@
+"""The CityFlow interface, keyed by names (cityflow-semantics.md, section 9.1), on top of `EngineCore`.
+
+Dictionaries come sorted by key. Where CityFlow prints and carries on, or crashes, these methods raise.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streetflow import kernel_step
+from streetflow import tables as t
+from streetflow.archive import Archive
+from streetflow.config import Config
+from streetflow.core import EngineCore
+from streetflow.cursor import Cursor
+from streetflow.errors import InputError, InputWarning, UnknownIdError
+from streetflow.flow import PUSHED_DEFAULTS, vehicle_kind
+from streetflow.replay import Replay
+
+
+class Engine(EngineCore):
+    """A running simulation, to be called like ``cityflow.Engine``; `EngineCore` has the array interface."""
+
+    _replay: Replay | None = None
+
+    def _construct(self, config: Config, accept_integral_floats: bool) -> None:
+        super()._construct(config, accept_integral_floats)
+        self._lane_order = sorted(range(self._n_lanes), key=lambda i: self.lane_ids[i])
+        if config.save_replay:
+            self._replay = Replay(self._network, config.roadnet_log_file, config.replay_log_file)
+
+    # ------------------------------------------------------------------ steps
+
+    def next_step(self) -> None:
+        """Simulate one step of `interval` seconds. StepError if a vehicle comes to a dead end of its route."""
+        if kernel_step.step_many(*self._arguments, 1):
+            self._continue(1)
+        if self._replay is not None:
+            self._log_step(self._replay)
+
+    def step_many(self, n: int) -> None:
+        """Simulate n steps in one call of compiled code (one by one where a replay is written)."""
+        if self._replay is None:
+            super().step_many(n)
+            return
+        for _ in range(n):
+            self.next_step()
+
+    # ------------------------------------------------------------------ what is where
+
+    def get_vehicles(self, include_waiting: bool = False) -> list[str]:
+        """Ids of the running vehicles (and those that wait to enter), by ascending priority."""
+        state = self._tables.state
+        present = np.flatnonzero(state.status >= (t.PENDING if include_waiting else t.RUNNING))
+        return [self._vehicle_id(int(v)) for v in present[np.argsort(state.priority[present])]]
+
+    def get_lane_vehicle_count(self) -> dict[str, int]:
+        """Vehicles on each lane, by lane id."""
+        return self._by_lane(self.lane_vehicle_counts())
+
+    def get_lane_waiting_vehicle_count(self) -> dict[str, int]:
+        """Vehicles on each lane slower than 0.1 m/s, by lane id."""
+        return self._by_lane(self.lane_waiting_counts())
+
+    def _by_lane(self, counts: NDArray[np.int32]) -> dict[str, int]:
+        values = counts.tolist()
+        return {self.lane_ids[i]: values[i] for i in self._lane_order}
+
+    def get_lane_vehicles(self) -> dict[str, list[str]]:
+        """Ids of the vehicles on each lane, front first, by lane id."""
+        state = self._tables.state
+        result = {}
+        for lane in self._lane_order:
+            ids = []
+            v = int(state.head[lane])
+            while v >= 0:
+                ids.append(self._vehicle_id(v))
+                v = int(state.behind[v])
+            result[self.lane_ids[lane]] = ids
+        return result
+
+    def get_vehicle_speed(self) -> dict[str, float]:
+        """Speed of each running vehicle, m/s."""
+        return self._by_vehicle(self._current("speed"))
+
+    def get_vehicle_distance(self) -> dict[str, float]:
+        """Distance of each running vehicle along its lane or lane link, m."""
+        return self._by_vehicle(self._current("distance"))
+
+    def _current(self, name: str) -> NDArray[np.float64]:
+        state = self._tables.state
+        values: NDArray[np.float64] = getattr(state, f"{name}_{int(state.counters[t.FLIP])}")
+        return values
+
+    def _by_vehicle(self, values: NDArray[np.float64]) -> dict[str, float]:
+        running = np.flatnonzero(self._tables.state.status == t.RUNNING)
+        return dict(sorted(zip((self._vehicle_id(int(v)) for v in running), values[running].tolist(), strict=True)))
+
+    def _find(self, vehicle_id: str) -> int:
+        """The slot of a present vehicle, or -1."""
+        kind, _, number = str(vehicle_id).rpartition("_")
+        if not (number.isascii() and number.isdigit()):
+            return -1
+        if kind == "manually_pushed":
+            flow = -1
+        elif kind.startswith("flow_") and kind[5:].isascii() and kind[5:].isdigit():
+            flow = int(kind[5:])
+        else:
+            return -1
+        state = self._tables.state
+        for v in np.flatnonzero((state.status >= t.PENDING) & (state.flow == flow)):
+            if self._vehicle_id(int(v)) == vehicle_id:
+                return int(v)
+        return -1
+
+    def _require(self, vehicle_id: str) -> int:
+        v = self._find(vehicle_id)
+        if v < 0:
+            raise RuntimeError(f"Vehicle '{vehicle_id}' not found")
+        return v
+
+    def get_vehicle_info(self, vehicle_id: str) -> dict[str, str]:
+        """Strings: running, distance, speed, drivable, route, road, intersection. RuntimeError if unknown."""
+        v = self._require(vehicle_id)
+        state = self._tables.state
+        if state.status[v] != t.RUNNING:
+            return {"running": "0"}
+        roadnet = self._network.roadnet
+        drivable = int(state.path[state.way[v]])
+        on_lane = drivable < self._n_lanes
+        roads = self._demand.routes[state.route[v]][int(state.path_position[state.way[v]]) :]
+        info = {
+            "distance": f"{self._current('distance')[v]:.6f}",
+            "drivable": self.lane_ids[drivable] if on_lane else self._network.link_ids[drivable - self._n_lanes],
+            "route": "".join(f"{roadnet.roads[road].id} " for road in roads),
+            "running": "1",
+            "speed": f"{self._current('speed')[v]:.6f}",
+        }
+        if on_lane:
+            road = roadnet.roads[roadnet.lane_road[drivable]]
+            info["intersection"] = self.intersection_ids[road.end_intersection]
+            info["road"] = road.id
+        return dict(sorted(info.items()))
+
+    def get_leader(self, vehicle_id: str) -> str:
+        """The id of the vehicle ahead that it follows, or "". RuntimeError if the vehicle is unknown."""
+        v = self._require(vehicle_id)
+        state = self._tables.state
+        if state.status[v] != t.RUNNING:
+            return ""
+        ahead = int(state.head[state.path[state.way[v]]])
+        if ahead == v:
+            leader = int(state.leader[v])
+            return self._vehicle_id(leader) if leader >= 0 else ""
+        while int(state.behind[ahead]) != v:
+            ahead = int(state.behind[ahead])
+        return self._vehicle_id(ahead)
+
+    # ------------------------------------------------------------------ acting on it
+
+    def set_tl_phase(self, intersection_id: str, phase_id: int) -> None:
+        """Show a phase from the next step on. Raises for an unknown intersection, a virtual one, a bad index,
+        and where the lights run by their own plan."""
+        number = self.intersection_index.get(intersection_id)
+        if number is None:
+            raise UnknownIdError("intersection", intersection_id, self.intersection_ids)
+        self.set_phase_by_index(number, phase_id)
+
+    def set_vehicle_speed(self, vehicle_id: str, speed: float) -> None:
+        """The speed a vehicle tries to drive at in its next action only. RuntimeError if it is unknown."""
+        v = self._require(vehicle_id)
+        if not math.isfinite(speed):
+            raise ValueError(f"a speed must be a finite number, is {speed}")
+        self._tables.state.custom_speed[v] = speed
+
+    def push_vehicle(self, info: Mapping[str, float], roads: Sequence[str]) -> None:
+        """Add a vehicle that will enter on the first of these roads. InputError for bad values or roads.
+
+        info: any of speed, length, width, maxPosAcc, maxNegAcc, usualPosAcc, usualNegAcc, minGap, maxSpeed,
+        headwayTime. With a route that can't be planned the vehicle is dropped in the next step, with a warning.
+        """
+        cursor = Cursor(dict(info), "push_vehicle", "info")
+        kind = vehicle_kind(cursor, PUSHED_DEFAULTS)
+        speed = cursor["speed"].number(least=0) if cursor.has("speed") else PUSHED_DEFAULTS["speed"]
+        if not roads:
+            raise InputError("push_vehicle", "roads", "must hold at least 1 road")
+        anchors = []
+        for i, name in enumerate(roads):
+            road = self._network.roadnet.road_index.get(name)
+            if road is None:
+                raise InputError("push_vehicle", f"roads[{i}]", f"there is no road {name!r}")
+            anchors.append(road)
+        route = self._demand.route(anchors)
+        if not self._demand.valid[route]:
+            fault = self._network.router.fault(anchors)
+            warnings.warn(f"push_vehicle: roads: {fault}: the vehicle is dropped", InputWarning, stacklevel=2)
+        self._make_room(1)
+        number = self._demand.kind(kind)
+        if self._demand.write(self._tables):
+            self._refresh()
+        kernel_step.push(*self._arguments, number, route, self._n_pushed, float(speed))
+        self._n_pushed += 1
+
+    def set_vehicle_route(self, vehicle_id: str, route: Sequence[str]) -> bool:
+        """Give a vehicle a new route through these roads, from its current road on.
+
+        False, and nothing changes, if the vehicle or a road is unknown, the vehicle is on a lane link, or there
+        is no such route from its lane.
+        """
+        v = self._find(vehicle_id)
+        roadnet = self._network.roadnet
+        wanted = [roadnet.road_index.get(name, -1) for name in route]
+        if v < 0 or -1 in wanted:
+            return False
+        state = self._tables.state
+        pending = state.status[v] == t.PENDING
+        lane = -1
+        if pending:
+            here = int(state.route_road[state.route[v]])
+        else:
+            lane = int(state.path[state.way[v]])
+            if lane >= self._n_lanes:
+                return False
+            here = roadnet.lane_road[lane]
+        roads = self._network.router.plan([here, *wanted])
+        if roads is None:
+            return False
+        start = -1
+        if not pending:
+            if self._network.router.way(roads, 0, lane).drivables[1] < 0:
+                return False
+            start = self._demand.way_start(roads, 0, lane)
+        number = self._demand.route([here, *wanted])
+        if self._demand.write(self._tables):
+            self._refresh()
+        self._tables.state.route[v] = number
+        self._tables.state.way[v] = start
+        return True
+
+    # ------------------------------------------------------------------ snapshots and replays
+
+    def snapshot(self) -> Archive:
+        """The full state: vehicles, queues, flow clocks, lights, step, counts, generator."""
+        if self._tables.state.counters[t.BROKEN]:
+            raise RuntimeError("the engine stopped in the middle of a step: there is no whole state to take")
+        return Archive.take(self._tables, self._demand)
+
+    def load(self, archive: Archive) -> None:
+        """Go back to a snapshot, of this engine or of another one on the same files. InputError otherwise."""
+        archive.restore(self._tables, self._demand)
+        self._refresh()
+        n_slots = archive.n_slots
+        if n_slots < self._tables.sizes["slots"]:
+            self._add_free_slots(n_slots)
+
+    def load_from_file(self, path: str | Path) -> None:
+        """Go back to a snapshot that `Archive.dump` wrote. InputError if the file isn't one for this engine."""
+        self.load(Archive.read(path))
+
+    def set_save_replay(self, enabled: bool) -> None:
+        """Pause or go on with the replay. RuntimeError if saveReplay is false in the config."""
+        self._require_replay().set_enabled(enabled)
+
+    def set_replay_file(self, path: str) -> None:
+        """Write the replay to another file, given relative to the config's dir, from now on."""
+        self._require_replay().open(self.config.directory + path)
+
+    def _require_replay(self) -> Replay:
+        if self._replay is None:
+            raise RuntimeError("saveReplay is false in the config file: no replay is written")
+        return self._replay
+
+    def _log_step(self, replay: Replay) -> None:
+        state = self._tables.state
+        running = np.flatnonzero(state.status == t.RUNNING)
+        running = running[np.argsort(state.priority[running])]
+        distance = self._current("distance")
+        replay.write(
+            (
+                (
+                    self._vehicle_id(int(v)),
+                    int(state.path[state.way[v]]),
+                    float(distance[v]),
+                    self._demand.kinds[state.kind[v]],
+                )
+                for v in running
+            ),
+            state.is_open,
+        )

@@ -1,0 +1,52 @@
+"""How this package compiles its kernels.
+
+All kernels are numba functions without fast-math: every formula is evaluated in the order in which it is written.
+``error_model="numpy"`` makes a division by zero give inf or NaN, as in C.
+
+Kernels hold no Python objects and create no arrays, so numba's reference counting (``_nrt``) is off: with it each use
+of a field of a record of arrays costs two atomic operations, ten times a step's work. A compiled function that needs
+to allocate would fail to compile rather than leak.
+
+Numba's disk cache looks only at the file of the cached function, not at the helpers it calls. Entry points therefore
+close over `SOURCE_FINGERPRINT` (a closure's values are part of the cache key).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numba import njit
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+# Without the wrappers, which unpack every field of a record, compiling takes a third of the time.
+_HELPER_OPTIONS: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def _fingerprint() -> int:
+    crc = 0
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        if path.stem in {"jit", "tables", "crossings"} or path.stem.startswith("kernel"):
+            crc = zlib.crc32(path.read_bytes(), crc)
+    return crc
+
+
+SOURCE_FINGERPRINT = _fingerprint()
+
+
+def helper(function: _F) -> _F:
+    """Compile a function that is part of the kernels which call it (always inlined by LLVM)."""
+    compiled: _F = njit(**_HELPER_OPTIONS, **_OPTIONS)(function)
+    return compiled
+
+
+def entry_point(function: _F) -> _F:
+    """Compile a function that Python calls; the machine code is kept on disk, if there is a place for it."""
+    try:
+        compiled: _F = njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # numba found no folder that it can write to
+        compiled = njit(**_OPTIONS)(function)
+    return compiled

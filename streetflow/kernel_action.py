@@ -1,0 +1,257 @@
+"""Phase 5: speed and place of every running vehicle, from the old state into the new (sections 4.1, 5 and 6).
+
+Vehicles are visited drivable by drivable, front first, so that a follower's leader is at hand; only old values are
+read, so the order has no effect.
+"""
+
+from __future__ import annotations
+
+import math
+
+from streetflow.jit import helper
+from streetflow.kernel_crossing import ANNOUNCE_MARGIN_M, any_foe, mark_announcing, yield_at_crossings
+from streetflow.kernel_math import TURNING_SPEED_MPS, greater, lesser, no_collision_root, stop_before
+from streetflow.tables import (
+    DELTA,
+    FAULT_SLOT,
+    HEADWAY_DIVISOR,
+    HORIZON,
+    KIND_SIZE,
+    LENGTH,
+    MAX_FOUR_A,
+    MAX_HALF_OVER_A,
+    MAX_NEG_ACC,
+    MAX_NEG_STEP,
+    MAX_POS_STEP,
+    MAX_SPEED,
+    MIN_GAP,
+    N_FREED,
+    SAME_BRAKES,
+    STEP,
+    USUAL_FOUR_A,
+    USUAL_HALF_OVER_A,
+    USUAL_NEG_ACC,
+    USUAL_NEG_STEP,
+    State,
+)
+
+WAITING_SPEED_MPS = 0.1
+_PASSABLE_SPEED_MPS = 2.0
+OK = 0
+FAULT_DEAD_END = 2
+
+
+@helper
+def car_following_speed(s, k, u, lk, ul, gap, custom, delta):  # type: ignore[no-untyped-def]
+    """Section 5's speed behind a leader of kind row lk and speed ul. custom: NaN or the speed asked for."""
+    half_way = u * delta / 2
+    max_bound = 2 * ul - s.kinds[lk + MAX_NEG_STEP] + 2 * gap / delta
+    max_c = half_way - 0.5 * ul * ul / s.kinds[lk + MAX_NEG_ACC] - gap
+    if custom == custom:
+        hard = no_collision_root(max_c, delta, s.kinds[k + MAX_FOUR_A], s.kinds[k + MAX_HALF_OVER_A], max_bound)
+        return lesser(custom, hard)
+    room = gap - s.kinds[k + MIN_GAP]
+    bound = 2 * ul - s.kinds[lk + USUAL_NEG_STEP] + 2 * room / delta
+    c = half_way + s.kinds[k + MIN_GAP] - 0.5 * ul * ul / s.kinds[lk + USUAL_NEG_ACC] - gap
+    f = no_collision_root(c, delta, s.kinds[k + USUAL_FOUR_A], s.kinds[k + USUAL_HALF_OVER_A], bound)
+    # With equal brakes the soft formula is monotone in the gap, in floating point too, so it is the lesser one.
+    # Only where it has no solution (NO_SPEED) may the hard one be less, through its bound.
+    if not (s.kinds[k + SAME_BRAKES] > 0.0 and s.kinds[lk + SAME_BRAKES] > 0.0 and f > -100.0):
+        hard = no_collision_root(max_c, delta, s.kinds[k + MAX_FOUR_A], s.kinds[k + MAX_HALF_OVER_A], max_bound)
+        f = lesser(hard, f)
+    r = u - ul if u > ul else 0.0
+    return lesser(f, (gap + (ul + r / 2) * delta - half_way) / s.kinds[k + HEADWAY_DIVISOR])
+
+
+@helper
+def intersection_speed(s, v, k, u, x, drivable, following, distance, speed, blocker):  # type: ignore[no-untyped-def]
+    """(speed limit, blocker or -1) of section 6. following: the next drivable of v's way."""
+    n_lanes = s.queue_head.size
+    limit = s.kinds[k + MAX_SPEED]
+    if drivable < n_lanes:
+        link = following - n_lanes
+        rest = s.length[drivable] - x
+        go = s.is_open[link] != 0
+        if go:
+            t = s.tail[s.end_lane[link]]
+            go = (
+                t < 0
+                or distance[t] > s.kinds[s.kind[t] * KIND_SIZE + LENGTH] + s.kinds[k + LENGTH]
+                or speed[t] >= _PASSABLE_SPEED_MPS
+            )
+        if not go and not 0.5 * u * u / s.kinds[k + MAX_NEG_ACC] > rest:
+            return lesser(limit, stop_before(rest, u, k, s, s.reals[DELTA])), -1
+        if s.is_turn[link]:
+            limit = lesser(limit, TURNING_SPEED_MPS)
+        along = -rest
+    else:
+        link = drivable - n_lanes
+        along = x
+    if not any_foe(s, link):
+        return limit, -1
+    return yield_at_crossings(s, v, k, u, along, link, limit, distance, speed, blocker)
+
+
+@helper
+def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # type: ignore[no-untyped-def]
+    """Phases 4 and 5. Fills s.mover with the vehicles that leave their drivable, in drivable order, front first.
+
+    Returns (OK or FAULT_DEAD_END, number of movers). The lists aren't touched.
+    """
+    n_lanes = s.queue_head.size
+    delta = s.reals[DELTA]
+    step_done = s.counters[STEP] + 1
+    n_movers = 0
+    mark_announcing(s, distance)
+    for drivable in range(s.head.size):
+        v = s.head[drivable]
+        if v < 0:
+            continue
+        length = s.length[drivable]
+        speed_limit = s.speed_limit[drivable]
+        on_lane = drivable < n_lanes
+        leader = -1
+        x_leader = 0.0
+        some_stay_ahead = False
+        while v >= 0:
+            x = distance[v]
+            u = speed[v]
+            k = s.kind[v] * KIND_SIZE
+            if leader < 0:
+                lead = s.leader[v]
+                gap = s.gap[v]
+            else:
+                lead = leader
+                gap = x_leader - s.kinds[s.kind[leader] * KIND_SIZE + LENGTH] - x
+            leader = v
+            x_leader = x
+            custom = s.custom_speed[v]
+            at = s.way[v]
+            next_v = s.behind[v]
+            lk = -1
+            ul = 0.0
+            stands = False
+            if lead >= 0:
+                lk = s.kind[lead] * KIND_SIZE
+                ul = speed[lead]
+                if u == 0.0 and custom != custom:
+                    room = gap - s.kinds[k + MIN_GAP]
+                    stands = 2 * ul - s.kinds[lk + USUAL_NEG_STEP] + 2 * room / delta <= 0.0
+                    if stands and some_stay_ahead and on_lane and x >= s.kinds[k + LENGTH] + ANNOUNCE_MARGIN_M:
+                        # It can't be announced next step either, so nobody will ask whom it yields to.
+                        new_distance[v] = x
+                        new_speed[v] = 0.0
+                        new_blocker[v] = -1
+                        v = next_v
+                        continue
+            following = s.path[at + 1]
+            blocked_by = -1
+            limit = math.inf
+            related = not on_lane or (following >= 0 and length - x <= s.kinds[k + HORIZON])
+            if related:
+                limit, blocked_by = intersection_speed(s, v, k, u, x, drivable, following, distance, speed, blocker)
+            new_blocker[v] = blocked_by
+            if stands:
+                new_distance[v] = x
+                new_speed[v] = 0.0
+                some_stay_ahead = True
+                v = next_v
+                continue
+            w = s.kinds[k + MAX_SPEED]
+            w = lesser(w, u + s.kinds[k + MAX_POS_STEP])
+            w = lesser(w, speed_limit)
+            if lead >= 0:
+                w = lesser(w, car_following_speed(s, k, u, lk, ul, gap, custom, delta))
+            elif custom == custom:
+                w = lesser(w, custom)
+            if related:
+                w = lesser(w, limit)
+            w = greater(w, u - s.kinds[k + MAX_NEG_STEP])
+            s.custom_speed[v] = math.nan
+            if w < 0:
+                moved = 0.5 * u * u / s.kinds[k + MAX_NEG_ACC]
+                w = 0.0
+            else:
+                moved = (u + w) * delta / 2
+            d = moved + x
+            new_speed[v] = w
+            if w >= WAITING_SPEED_MPS:
+                s.moving_step[v] = step_done
+            if d > length:
+                reached = length
+                while d > reached:
+                    d -= reached
+                    at += 1
+                    if s.path[at] < 0:
+                        if s.path[at] == -2:
+                            s.counters[FAULT_SLOT] = v
+                            return FAULT_DEAD_END, 0
+                        at = -1
+                        break
+                    reached = s.length[s.path[at]]
+                s.mover[n_movers] = v
+                s.mover_way[n_movers] = at
+                n_movers += 1
+            else:
+                some_stay_ahead = True
+            new_distance[v] = d
+            v = next_v
+    return OK, n_movers
+
+
+@helper
+def _take_out(s: State, drivable: int, v: int) -> None:
+    """Remove a vehicle from its drivable's list; nearly always it is the first one."""
+    n_lanes = s.queue_head.size
+    after = s.behind[v]
+    if s.head[drivable] == v:
+        s.head[drivable] = after
+        if after < 0:
+            s.tail[drivable] = -1
+    else:
+        ahead = s.head[drivable]
+        while s.behind[ahead] != v:
+            ahead = s.behind[ahead]
+        s.behind[ahead] = after
+        if after < 0:
+            s.tail[drivable] = ahead
+    s.n_vehicles[drivable] -= 1
+    if drivable >= n_lanes:
+        s.out_count[s.start_lane[drivable - n_lanes]] -= 1
+
+
+@helper
+def free_slots_of_last_step(s, n_free_index, n_freed_index):  # type: ignore[no-untyped-def]
+    """Slots freed in the last step may be used again: their blockers have been read for the last time."""
+    for i in range(s.counters[n_freed_index]):
+        s.free_slots[s.counters[n_free_index]] = s.freed_slots[i]
+        s.counters[n_free_index] += 1
+    s.counters[n_freed_index] = 0
+
+
+@helper
+def release(s: State, v: int) -> None:
+    """Note the slot of a vehicle that has ended its trip; it is free from the next step on."""
+    s.freed_slots[s.counters[N_FREED]] = v
+    s.counters[N_FREED] += 1
+
+
+@helper
+def append(s, drivable, v, d, new_distance, step):  # type: ignore[no-untyped-def]
+    """Append an arriving vehicle to a list; this step's arrivals are ordered by descending distance."""
+    if s.arrival_step[drivable] != step:
+        s.arrival_step[drivable] = step
+        s.arrival_after[drivable] = s.tail[drivable]
+    ahead = s.arrival_after[drivable]
+    after = s.head[drivable] if ahead < 0 else s.behind[ahead]
+    while after >= 0 and new_distance[after] >= d:
+        ahead = after
+        after = s.behind[after]
+    s.behind[v] = after
+    if ahead < 0:
+        s.head[drivable] = v
+    else:
+        s.behind[ahead] = v
+    if after < 0:
+        s.tail[drivable] = v
+    s.n_vehicles[drivable] += 1

@@ -1,0 +1,88 @@
+"""Phases 6 to 9: moves between lists, ends of trips, new leaders, the lights' own plan (sections 4.2, 7 and 8)."""
+
+from __future__ import annotations
+
+from streetflow.jit import helper
+from streetflow.kernel_action import _take_out, append, free_slots_of_last_step, release
+from streetflow.kernel_entry import remove_vehicle
+from streetflow.kernel_leader import find_leader
+from streetflow.tables import (
+    DELTA,
+    FINISHED_TIME,
+    N_FINISHED,
+    N_FREE,
+    N_FREED,
+    N_RUNNING,
+    NO_ENTRY_STEP,
+    STEP,
+    State,
+)
+
+
+@helper
+def move(s, n_movers, new_distance):  # type: ignore[no-untyped-def]
+    """Phase 6: take the movers out of their lists, end trips, then append the rest to their new lists."""
+    n_lanes = s.queue_head.size
+    step = s.counters[STEP]
+    now = step * s.reals[DELTA]
+    free_slots_of_last_step(s, N_FREE, N_FREED)
+    for i in range(n_movers):
+        v = s.mover[i]
+        drivable = s.path[s.way[v]]
+        _take_out(s, drivable, v)
+        s.previous[v] = drivable
+        if s.mover_way[i] < 0:
+            s.counters[N_FINISHED] += 1
+            s.counters[N_RUNNING] -= 1
+            s.reals[FINISHED_TIME] += now - s.enter_step[v] * s.reals[DELTA]
+            remove_vehicle(s, v)
+            release(s, v)
+    for i in range(n_movers):
+        if s.mover_way[i] < 0:
+            continue
+        v = s.mover[i]
+        s.way[v] = s.mover_way[i]
+        drivable = s.path[s.way[v]]
+        append(s, drivable, v, new_distance[v], new_distance, step)
+        if drivable >= n_lanes:
+            s.link_entry_step[v] = step
+            s.out_count[s.start_lane[drivable - n_lanes]] += 1
+        else:
+            s.link_entry_step[v] = NO_ENTRY_STEP
+
+
+@helper
+def find_leaders(s, distance):  # type: ignore[no-untyped-def]
+    """Phase 8, for the first vehicle of every list; all others follow the one before them in the list."""
+    for drivable in range(s.head.size):
+        v = s.head[drivable]
+        if v >= 0:
+            find_leader(s, v, distance)
+
+
+@helper
+def show_phase(s: State, intersection: int, phase: int) -> None:
+    """Open exactly the lane links of a phase."""
+    s.phase_index[intersection] = phase
+    for link in range(s.link_first[intersection], s.link_first[intersection + 1]):
+        s.is_open[link] = 0
+    row = s.phase_first[intersection] + phase
+    for i in range(s.phase_link_first[row], s.phase_link_first[row + 1]):
+        s.is_open[s.phase_links[i]] = 1
+
+
+@helper
+def run_own_lights(s: State) -> None:
+    """Phase 9 where the lights run by their own plan."""
+    delta = s.reals[DELTA]
+    for i in range(s.phase_index.size):
+        n_phases = s.phase_first[i + 1] - s.phase_first[i]
+        if n_phases == 0:
+            continue
+        phase = s.phase_index[i]
+        s.phase_remaining[i] -= delta
+        while s.phase_remaining[i] <= 0.0:
+            phase = (phase + 1) % n_phases
+            s.phase_remaining[i] += s.phase_time[s.phase_first[i] + phase]
+        if phase != s.phase_index[i]:
+            show_phase(s, i, phase)

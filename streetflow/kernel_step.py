@@ -1,0 +1,97 @@
+"""The compiled entry points that change the engine's state: steps, lights, a vehicle pushed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streetflow.jit import SOURCE_FINGERPRINT, entry_point, helper
+from streetflow.kernel_action import FAULT_DEAD_END, OK, act
+from streetflow.kernel_entry import create_vehicle, enter_lanes, plan_pending, run_flows, start_flows
+from streetflow.kernel_move import find_leaders, move, run_own_lights, show_phase
+from streetflow.tables import (
+    BROKEN,
+    DELTA,
+    FLIP,
+    N_ACTIVE_FLOWS,
+    N_FREE,
+    OWN_LIGHTS,
+    STEP,
+    State,
+    unpack,
+)
+
+FAULT_NO_SLOTS = 1
+__all__ = ["FAULT_DEAD_END", "FAULT_NO_SLOTS", "OK", "push", "set_phases", "step_many"]
+
+
+@helper
+def one_step(s: State) -> int:
+    """The eleven phases of section 4 but the replay line. Returns OK or a fault.
+
+    After FAULT_NO_SLOTS nothing has happened and the step can be tried again with more slots.
+    """
+    if s.counters[BROKEN]:
+        return FAULT_DEAD_END
+    start_flows(s)
+    most_new = s.counters[N_ACTIVE_FLOWS] * (int(s.reals[DELTA]) + 2)
+    if most_new > s.counters[N_FREE]:
+        return FAULT_NO_SLOTS
+    flip = s.counters[FLIP]
+    distance = s.distance_1 if flip else s.distance_0
+    new_distance = s.distance_0 if flip else s.distance_1
+    speed = s.speed_1 if flip else s.speed_0
+    new_speed = s.speed_0 if flip else s.speed_1
+    blocker = s.blocker_1 if flip else s.blocker_0
+    new_blocker = s.blocker_0 if flip else s.blocker_1
+    run_flows(s)
+    plan_pending(s)
+    enter_lanes(s, distance)
+    fault, n_movers = act(s, distance, speed, blocker, new_distance, new_speed, new_blocker)
+    if fault != OK:
+        s.counters[BROKEN] = 1
+        return fault
+    move(s, n_movers, new_distance)
+    s.counters[FLIP] = 1 - flip
+    find_leaders(s, new_distance)
+    if s.counters[OWN_LIGHTS]:
+        run_own_lights(s)
+    s.counters[STEP] += 1
+    return OK
+
+
+def _make_entry_points(fingerprint: int) -> tuple[Callable[..., Any], ...]:
+    @entry_point
+    def step_many(net_i, net_f, veh_i, veh_f, offsets, n_steps):  # type: ignore[no-untyped-def]
+        """Run up to n_steps steps. Returns OK, or the fault of the step that counters[STEP] names."""
+        if fingerprint == -1:
+            return 0
+        s = unpack(net_i, net_f, veh_i, veh_f, offsets)
+        for _ in range(n_steps):
+            fault = one_step(s)
+            if fault != OK:
+                return fault
+        return OK
+
+    @entry_point
+    def set_phases(net_i, net_f, veh_i, veh_f, offsets, phases):  # type: ignore[no-untyped-def]
+        """Show phases[i] at each intersection i, unless it is negative."""
+        if fingerprint == -1:
+            return
+        s = unpack(net_i, net_f, veh_i, veh_f, offsets)
+        for i in range(phases.size):
+            if phases[i] >= 0 and phases[i] != s.phase_index[i]:
+                show_phase(s, i, phases[i])
+
+    @entry_point
+    def push(net_i, net_f, veh_i, veh_f, offsets, kind, route, ordinal, speed):  # type: ignore[no-untyped-def]
+        """Create a vehicle from outside; there must be a free slot. Returns the slot."""
+        if fingerprint == -1:
+            return -1
+        s = unpack(net_i, net_f, veh_i, veh_f, offsets)
+        return create_vehicle(s, kind, route, -1, ordinal, speed)
+
+    return step_many, set_phases, push
+
+
+step_many, set_phases, push = _make_entry_points(SOURCE_FINGERPRINT)

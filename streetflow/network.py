@@ -1,0 +1,148 @@
+"""Networks by name: the built-in ones, and data-set folders found through ``TINYLIGHT_DATA``.
+
+``TINYLIGHT_DATA`` is a list of folders, separated as ``PATH`` is. A sub-folder NAME of one of them that holds
+``roadnet.json`` and ``flow_0.json``, ``flow_1.json``, ... is the network NAME; an optional ``network.json``
+beside them may give ``{"horizon_s": 1800}``. Built-in networks come first, then the folders in the order given.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from streetflow import scenarios
+from streetflow.errors import InputError
+from streetflow.json_reader import read_json
+
+DATA_VARIABLE = "TINYLIGHT_DATA"
+DEFAULT_HORIZON_S = 3600
+DECISION_INTERVAL_S = 20
+
+RUN_SEEDS = (992832, 284765, 905873, 776383, 198876, 192223, 223341, 182228, 885746, 992817)
+"""Engine seed of the run on flow file K, as in the paper's released experiment."""
+
+HORIZONS_S = {
+    "Hangzhou1": 3600,
+    "Hangzhou2": 3600,
+    "Hangzhou3": 3600,
+    "Jinan": 3600,
+    "Atlanta": 900,
+    "LosAngeles": 1800,
+}
+"""Horizons of the paper's six data sets; any other network has DEFAULT_HORIZON_S or its own ``network.json``."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """A road network with its demand files. ``flow_files[K]`` is flow K; times are in whole seconds."""
+
+    name: str
+    roadnet_file: Path
+    flow_files: tuple[Path, ...]
+    horizon_s: int
+    decision_interval_s: int = DECISION_INTERVAL_S
+    source: str = "data set"
+
+    def flow_file(self, flow: int) -> Path:
+        """Demand file of flow ``flow``; raises InputError naming the flows that exist."""
+        if not 0 <= flow < len(self.flow_files):
+            last = len(self.flow_files) - 1
+            raise InputError(f"network {self.name}", f"flow {flow}", f"no such flow; there are 0 to {last}")
+        return self.flow_files[flow]
+
+
+class UnknownNetwork(InputError):
+    """No network of that name; ``near_matches`` holds the names that look like it."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        lower = {each.lower(): each for each in known}
+        self.near_matches = [lower[hit] for hit in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
+        fault = "unknown network"
+        if self.near_matches:
+            fault += f"; did you mean {' or '.join(self.near_matches)}?"
+        fault += f" Known: {', '.join(known)}." if self.near_matches else f"; known: {', '.join(known)}."
+        listed = _listed_folders()
+        missing = [str(folder) for folder in listed if not folder.is_dir()]
+        if not listed:
+            fault += f" {DATA_VARIABLE} is not set: it lists the folders that hold data sets."
+        if missing:
+            fault += f" {DATA_VARIABLE} lists folders that do not exist: {', '.join(missing)}."
+        super().__init__(name, "", fault)
+
+
+def default_seed(flow: int) -> int:
+    """Engine seed that goes with flow ``flow``: the release's, repeated beyond its ten flows."""
+    return RUN_SEEDS[flow % len(RUN_SEEDS)]
+
+
+def find_network(name: str) -> Network:
+    """The network called ``name``; raises UnknownNetwork (an InputError) if there is none."""
+    if name in scenarios.SCENARIOS:
+        return _built_in(name)
+    for base in _data_folders():
+        folder = base / name
+        # A name is one folder's name: "../x" or "a/b" or "" would leave the folders that the user listed.
+        if name == Path(name).name and _is_network(folder):
+            return _data_set(folder)
+    raise UnknownNetwork(name, network_names())
+
+
+def network_names() -> list[str]:
+    """Names of all networks in search order, each once. Cheap: nothing is written or parsed."""
+    names = list(scenarios.SCENARIOS)
+    for base in _data_folders():
+        names += sorted(entry.name for entry in base.iterdir() if _is_network(entry))
+    return list(dict.fromkeys(names))
+
+
+def list_networks() -> list[Network]:
+    """All networks in search order; the first of equal names wins."""
+    return [find_network(name) for name in network_names()]
+
+
+def _built_in(name: str) -> Network:
+    folder = scenarios.scenario_folder(name)
+    flows = tuple(folder / f"flow_{k}.json" for k in range(scenarios.FLOW_COUNT))
+    return Network(name, folder / "roadnet.json", flows, scenarios.HORIZON_S, source="built-in")
+
+
+def _listed_folders() -> list[Path]:
+    entries = os.environ.get(DATA_VARIABLE, "").split(os.pathsep)
+    return [Path(entry.strip()).expanduser() for entry in entries if entry.strip()]
+
+
+def _data_folders() -> list[Path]:
+    """Folders of TINYLIGHT_DATA that exist, as with PATH; the error for an unknown network names the others."""
+    return [folder for folder in _listed_folders() if folder.is_dir()]
+
+
+def _is_network(folder: Path) -> bool:
+    return (folder / "roadnet.json").is_file() and (folder / "flow_0.json").is_file()
+
+
+def _data_set(folder: Path) -> Network:
+    numbers = sorted(
+        int(match[1]) for each in folder.iterdir() if (match := re.fullmatch(r"flow_(0|[1-9]\d*)\.json", each.name))
+    )
+    missing = set(range(len(numbers))) - set(numbers)
+    if missing:
+        raise InputError(folder, f"flow_{min(missing)}.json", "missing: flow files are numbered 0, 1, 2, ...")
+    flows = tuple(folder / f"flow_{k}.json" for k in numbers)
+    horizon_s = _own_horizon_s(folder / "network.json")
+    if horizon_s is None:
+        horizon_s = HORIZONS_S.get(folder.name, DEFAULT_HORIZON_S)
+    return Network(folder.name, folder / "roadnet.json", flows, horizon_s)
+
+
+def _own_horizon_s(file: Path) -> int | None:
+    """``horizon_s`` of a ``network.json``, None without the file."""
+    if not file.is_file():
+        return None
+    content = read_json(file)
+    horizon_s = content.get("horizon_s") if isinstance(content, dict) else None
+    if type(horizon_s) is not int or horizon_s <= 0:
+        raise InputError(file, "horizon_s", f"must be a whole number of seconds above 0, not {horizon_s!r}")
+    return horizon_s

@@ -1,0 +1,165 @@
+"""Replay files for CityFlow's web viewer: a roadnet log, and one line per step (section 9.3)."""
+
+from __future__ import annotations
+
+import json
+import math
+import weakref
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streetflow.errors import InputError
+from streetflow.flow import VehicleKind
+from streetflow.geometry import direction_at, point_at, polyline_length
+from streetflow.network_tables import NetworkTables
+from streetflow.roadnet import Point
+
+_open_files: set[Path] = set()
+
+
+def _close(file: IO[str], path: Path) -> None:
+    _open_files.discard(path)
+    file.close()
+
+
+class Replay:
+    """Writes the replay of one engine. A file can belong to one running engine only."""
+
+    def __init__(self, network: NetworkTables, roadnet_log_file: str, replay_log_file: str) -> None:
+        self._network = network
+        self._enabled = True
+        self._close: weakref.finalize | None = None
+        try:
+            Path(roadnet_log_file).write_text(json.dumps(roadnet_log(network)), encoding="utf-8")
+        except OSError as fault:
+            raise InputError(roadnet_log_file, "", f"can't be written: {fault.strerror or fault}") from None
+        self.open(replay_log_file)
+
+    def open(self, path: str) -> None:
+        """Close the current file and start another one, empty. InputError if it can't be written or is in use."""
+        key = Path(path).absolute()
+        if self._close is not None:
+            self._close()
+        if key in _open_files:
+            raise InputError(path, "", "another engine is writing its replay to this file")
+        try:
+            file = key.open("w", encoding="utf-8", newline="\n")
+        except OSError as fault:
+            raise InputError(path, "", f"can't be written: {fault.strerror or fault}") from None
+        self._file: IO[str] = file
+        self._close = weakref.finalize(self, _close, file, key)
+        _open_files.add(key)
+
+    def set_enabled(self, enabled: bool) -> None:
+        self._enabled = enabled
+        self._file.flush()
+
+    def write(self, vehicles: Iterable[tuple[str, int, float, VehicleKind]], is_open: NDArray[np.int32]) -> None:
+        """One line: vehicles as (id, drivable, distance in m, kind), in order, and the state of the lanes' ends."""
+        if not self._enabled:
+            return
+        lane_shapes, link_shapes = self._network.lane_shapes, self._network.link_shapes
+        parts = []
+        for vehicle_id, drivable, distance, kind in vehicles:
+            on_lane = drivable < len(lane_shapes)
+            shape = lane_shapes[drivable] if on_lane else link_shapes[drivable - len(lane_shapes)]
+            x, y = point_at(shape, distance)
+            dx, dy = direction_at(shape, distance)
+            angle = math.atan2(dy, dx)
+            parts.append(f"{x!r} {y!r} {angle!r} {vehicle_id} 0 {kind.length_m!r} {kind.width_m!r},")
+        parts.append(";")
+        roadnet = self._network.roadnet
+        for road in roadnet.roads:
+            end = roadnet.intersections[road.end_intersection]
+            if end.virtual:
+                continue
+            letters = []
+            for lane in range(road.first_lane, road.first_lane + road.n_lanes):
+                links = (drivable - len(lane_shapes) for drivable, _ in self._network.router.lane_links[lane])
+                if len(end.phases) <= 1:
+                    letters.append("i")
+                else:
+                    letters.append("g" if all(is_open[link] for link in links) else "r")
+            parts.append(" ".join([road.id, *letters]) + ",")
+        self._file.write("".join(parts) + "\n")
+
+
+def roadnet_log(network: NetworkTables) -> dict[str, object]:
+    """The static picture of a network: nodes with outlines to fill, edges with their lanes."""
+    roadnet = network.roadnet
+    nodes: list[dict[str, object]] = []
+    for number, intersection in enumerate(roadnet.intersections):
+        node: dict[str, object] = {
+            "id": intersection.id,
+            "point": list(intersection.point),
+            "virtual": intersection.virtual,
+        }
+        if not intersection.virtual:
+            node["width"] = intersection.width_m
+        node["outline"] = [c for point in _outline(network, number) for c in point]
+        nodes.append(node)
+    edges = [
+        {
+            "id": road.id,
+            "from": roadnet.intersections[road.start_intersection].id,
+            "to": roadnet.intersections[road.end_intersection].id,
+            "points": [list(point) for point in road.points],
+            "nLane": road.n_lanes,
+            "laneWidths": list(road.lane_widths_m),
+        }
+        for road in roadnet.roads
+    ]
+    return {"static": {"nodes": nodes, "edges": edges}}
+
+
+def _outline(network: NetworkTables, number: int) -> list[Point]:
+    roadnet = network.roadnet
+    intersection = roadnet.intersections[number]
+    centre, width = intersection.point, intersection.width_m
+    points = [centre]
+    for road_number in intersection.roads:
+        road = roadnet.roads[road_number]
+        start = roadnet.intersections[road.start_intersection].point
+        end = roadnet.intersections[road.end_intersection].point
+        length = math.hypot(end[0] - start[0], end[1] - start[1])
+        if length == 0.0:
+            continue
+        rx, ry = (end[0] - start[0]) / length, (end[1] - start[1]) / length
+        nx, ny = -ry, rx
+        if road.start_intersection == number:
+            rx, ry = -rx, -ry
+        road_width = sum(road.lane_widths_m)
+        depth = max(0.5 * min(width, road_width), 5.0)
+        a = centre[0] - rx * width, centre[1] - ry * width
+        b = a[0] - nx * road_width, a[1] - ny * road_width
+        points += [a, b]
+        lanes = range(road.first_lane, road.first_lane + road.n_lanes)
+        average = sum(polyline_length(network.lane_shapes[lane]) for lane in lanes) / max(len(lanes), 1)
+        if depth < average:
+            points.append((a[0] - rx * depth, a[1] - ry * depth))
+            points.append((b[0] - rx * depth, b[1] - ry * depth))
+    return _convex_hull(points)
+
+
+def _convex_hull(points: list[Point]) -> list[Point]:
+    """Counter-clockwise hull (monotone chain)."""
+    ordered = sorted(set(points))
+    if len(ordered) <= 2:
+        return ordered
+
+    def half(side: list[Point]) -> list[Point]:
+        hull: list[Point] = []
+        for p in side:
+            while len(hull) >= 2:
+                (ax, ay), (bx, by) = hull[-2], hull[-1]
+                if (bx - ax) * (p[1] - ay) - (by - ay) * (p[0] - ax) > 0:
+                    break
+                hull.pop()
+            hull.append(p)
+        return hull[:-1]
+
+    return half(ordered) + half(ordered[::-1])
