@@ -1,0 +1,26 @@
+"""TinyLight's model: super-graph, learning, sub-graph extraction, quantisation, policy file, integer
+reference.
+
+Importing this package pulls in neither torch nor the traffic engine. What trains (`supergraph`, `subgraph`,
+`learning`, `training`, `train_policy`) needs the extra `train`; what runs a policy (`policy`, `integer`,
+`float_policy`, `inputs`) needs numpy and pydantic only.
+"""
+
+from pathlib import Path
+
+PRETRAINED_FOLDER = Path(__file__).resolve().parent / "pretrained"
+
+
+def pretrained_policy(name: str) -> Path:
+    """The file of the pretrained policy called `name` (a network's name); FileNotFoundError, naming those
+    there are, if there is none."""
+    path = PRETRAINED_FOLDER / f"{name}.json"
+    if not path.is_file():
+        there = ", ".join(pretrained_policies()) or "none"
+        raise FileNotFoundError(f"no pretrained policy called {name!r} (there are: {there})")
+    return path
+
+
+def pretrained_policies() -> list[str]:
+    """Names of the pretrained policies that ship with the package, sorted."""
+    return sorted(path.stem for path in PRETRAINED_FOLDER.glob("*.json"))

@@ -1,0 +1,100 @@
+"""Runs of a controller on a network's flows: the rows of `tinylight evaluate` and of the result files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.agent import PolicyAgent
+from model.policy import Policy, load_policy
+from streetflow.controllers import CONTROLLERS, Controller
+from streetflow.environment import Environment
+from streetflow.errors import InputError
+from streetflow.network import Network, find_network
+
+
+@dataclass(frozen=True)
+class EvaluationRow:
+    """One run: one flow file with its engine seed, to the network's horizon."""
+
+    network: str
+    flow: int
+    seed: int
+    agent: str  # the controller's name, or the policy file's
+    arithmetic: str  # "integer" or "float" for a policy, "" for a rule
+    clearance: str
+    engine: str
+    policy_sha256: str | None
+    average_travel_time_s: float
+    throughput_veh_per_min: float
+
+
+def evaluate(
+    network: str | Network,
+    agent: str | Path | Policy,
+    flows: Iterable[int],
+    *,
+    integer: bool = False,
+    engine: str = "builtin",
+    seed: int | None = None,
+    clearance: str | None = None,
+    progress: Callable[[EvaluationRow], None] | None = None,
+) -> list[EvaluationRow]:
+    """One row per flow. agent: a name in CONTROLLERS, a policy file or a policy; integer: decide as the chip
+    does, else in float.
+
+    seed: of the engine, for all flows; without one each flow's own (RUN_SEEDS). clearance: the policy's (a
+    rule's: hold) unless given. InputError for an agent, flow or network that isn't there and for a policy
+    made for another network."""
+    if isinstance(network, str):
+        network = find_network(network)
+    policy: Policy | None
+    if isinstance(agent, Policy):
+        policy, name = agent, "policy"
+    elif str(agent) in CONTROLLERS:
+        policy, name = None, str(agent)
+    else:
+        if not Path(agent).is_file():
+            raise InputError(str(agent), "", f"neither a policy file nor one of {', '.join(CONTROLLERS)}")
+        policy, name = load_policy(agent), Path(agent).name
+    controller: Controller
+    if policy is None:
+        if integer:
+            raise InputError(name, "", "a rule has no integer form; only a policy file has one")
+        controller = CONTROLLERS[name]()
+    else:
+        controller = PolicyAgent(policy, integer=integer, source=name)
+    clearance = clearance or ("hold" if policy is None else policy.clearance)
+    rows = []
+    for flow in flows:
+        environment = Environment(network, flow, seed=seed, engine=engine, clearance=clearance)
+        if policy is not None and environment.decision_interval_s != policy.decision_interval_s:
+            raise InputError(name, "decision_interval_s", f"{policy.decision_interval_s} s, not the network's")
+        run(environment, controller)
+        rows.append(
+            EvaluationRow(
+                network=network.name,
+                flow=flow,
+                seed=environment.seed,
+                agent=name,
+                arithmetic="" if policy is None else "integer" if integer else "float",
+                clearance=clearance,
+                engine=engine,
+                policy_sha256=None if policy is None else policy.sha256,
+                average_travel_time_s=environment.average_travel_time_s(),
+                throughput_veh_per_min=environment.throughput_veh_per_min(),
+            )
+        )
+        if progress is not None:
+            progress(rows[-1])
+    return rows
+
+
+def run(environment: Environment, controller: Controller) -> None:
+    """One run from reset to horizon."""
+    environment.reset()
+    controller.reset(environment)
+    done = False
+    while not done:
+        _, _, done = environment.step(controller.act(environment))

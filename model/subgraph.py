@@ -1,0 +1,117 @@
+"""The sub-graph (paper, Method and Appendix B.2): what is left when only the strongest of each layer stay,
+batched over groups.
+
+    h1 = sum over the kept features f of ReLU(x_f W1_f + b1_f);   h2 = ReLU(h1 W2 + b2);   Q = h2 W3 + b3
+
+The alphas drop out (weight 1). Groups may keep features and components of different sizes; narrower ones are
+zero padded, and padding stays zero (see `model/supergraph.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from model.float_policy import GroupWeights
+from model.supergraph import SuperGraph, ValueGraph
+
+KEPT_FEATURES = 2  # the paper keeps two, as many as its baselines use; and one component in each of layers 2 and 3
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the extraction kept, per group."""
+
+    features: npt.NDArray[np.int64]  # [G, K] feature numbers, ascending
+    layer2: npt.NDArray[np.int64]  # [G] component of layer 2
+    layer3: npt.NDArray[np.int64]  # [G] component of layer 3
+    hidden: npt.NDArray[np.int64]  # [G, 2] their widths
+
+
+def strongest(supergraph: SuperGraph, kept_features: int = KEPT_FEATURES, max_parameters: int | None = None) -> Choice:
+    """The features and components of the greatest alphas; on a tie the lower number. Some path always exists: each layer's
+    alphas sum to 1, so each layer has a greatest one, and every component is linked to all of the next layer (paper, Appendix
+    B.2).
+
+    max_parameters: take the pair of components with the greatest product of alphas among those that give each intersection at
+    most so many weights and biases. ValueError if none does."""
+    shape = supergraph.shape
+    alpha1, alpha2, alpha3 = (alpha.detach().cpu().numpy() for alpha in supergraph.alphas())
+    features = np.sort(np.argsort(-alpha1, axis=1, kind="stable")[:, :kept_features], axis=1).astype(np.int64)
+    weight = alpha2[:, :, None] * alpha3[:, None, :]  # [G, C2, C3]
+    if max_parameters is not None:
+        widths = np.take_along_axis(shape.feature_widths, features, axis=1)
+        count = parameter_counts(widths, shape.n_actions, shape.layer2_dims, shape.layer3_dims)
+        if (count.min(axis=(1, 2)) > max_parameters).any():
+            raise ValueError(f"the smallest sub-graph has {count.min(axis=(1, 2)).max()} parameters, {max_parameters} allowed")
+        weight = np.where(count <= max_parameters, weight, -1.0)
+    best = weight.reshape(len(weight), -1).argmax(axis=1)
+    layer2, layer3 = np.divmod(best, len(shape.layer3_dims))
+    hidden = np.stack([np.array(shape.layer2_dims)[layer2], np.array(shape.layer3_dims)[layer3]], axis=1)
+    return Choice(features, layer2.astype(np.int64), layer3.astype(np.int64), hidden.astype(np.int64))
+
+
+def parameter_counts(
+    widths: npt.NDArray[np.integer], n_actions: npt.NDArray[np.integer], layer2: Sequence[int], layer3: Sequence[int]
+) -> npt.NDArray[np.int64]:
+    """int64[G, C2, C3]: weights and biases for kept features of widths[G, K], for each pair of components (paper, Appendix
+    C)."""
+    d2, d3 = np.array(layer2, np.int64)[None, :, None], np.array(layer3, np.int64)[None, None, :]
+    inputs = (widths + 1).sum(axis=1)[:, None, None]
+    return inputs * d2 + (d2 + 1) * d3 + (d3 + 1) * np.asarray(n_actions)[:, None, None]
+
+
+class SubGraph(ValueGraph):
+    """A batch of G sub-graphs with the super-graph's weights. Its x holds only the kept features: [G, K, B,
+    W]."""
+
+    def __init__(self, supergraph: SuperGraph, choice: Choice) -> None:
+        shape = supergraph.shape
+        super().__init__(shape.n_actions, shape.max_actions)
+        groups = torch.arange(shape.n_groups)
+        features, layer2, layer3 = (torch.from_numpy(kept) for kept in (choice.features, choice.layer2, choice.layer3))
+        p2, p3 = max(shape.layer2_dims), max(shape.layer3_dims)
+
+        def taken(block: Tensor) -> nn.Parameter:
+            return nn.Parameter(block.detach().clone().contiguous())
+
+        columns2 = (layer2[:, None] * p2 + torch.arange(p2))[:, None, None, :]  # of the chosen component, [G, 1, 1, P2]
+        columns3 = (layer3[:, None] * p3 + torch.arange(p3))[:, None, :]  # [G, 1, P3]
+        kept1 = supergraph.w1[groups[:, None], features]  # [G, K, W, C2 * P2]
+        bias1 = supergraph.b1[groups[:, None], features]
+        self.w1 = taken(kept1.gather(3, columns2.expand(*kept1.shape[:3], p2)))  # [G, K, W, P2]
+        self.b1 = taken(bias1.gather(3, columns2.expand(*bias1.shape[:3], p2)))  # [G, K, 1, P2]
+        kept2, bias2 = supergraph.w2[groups, layer2], supergraph.b2[groups, layer2]
+        self.w2 = taken(kept2.gather(2, columns3.expand(*kept2.shape[:2], p3)))  # [G, P2, P3]
+        self.b2 = taken(bias2.gather(2, columns3.expand(*bias2.shape[:2], p3)))  # [G, 1, P3]
+        self.w3 = taken(supergraph.w3[groups, layer3])  # [G, P3, A]
+        self.b3 = taken(supergraph.b3[groups, layer3])  # [G, 1, A]
+
+    def theta(self) -> list[nn.Parameter]:
+        return [self.w1, self.b1, self.w2, self.b2, self.w3, self.b3]
+
+    def forward(self, x: Tensor) -> Tensor:
+        groups, kept, batch, width = x.shape
+        branches = torch.baddbmm(self.b1.flatten(0, 1), x.reshape(groups * kept, batch, width), self.w1.flatten(0, 1))
+        h1 = torch.relu_(branches).view(groups, kept, batch, -1).sum(dim=1)
+        h2 = torch.relu_(torch.baddbmm(self.b2, h1, self.w2))
+        return torch.baddbmm(self.b3, h2, self.w3)
+
+
+def group_weights(subgraph: SubGraph, choice: Choice, group: int, widths: list[int], n_actions: int) -> GroupWeights:
+    """Group `group` out of the batch, without padding; widths: the numbers in each kept feature."""
+    w1, b1, w2, b2, w3, b3 = (parameter[group].detach().cpu().numpy() for parameter in subgraph.theta())
+    h1, h2 = (int(width) for width in choice.hidden[group])
+    return GroupWeights(
+        layer1_weights=[w1[k, :width, :h1].T.copy() for k, width in enumerate(widths)],
+        layer1_biases=[b1[k, 0, :h1].copy() for k in range(len(widths))],
+        layer2_weights=w2[:h1, :h2].T.copy(),
+        layer2_biases=b2[0, :h2].copy(),
+        layer3_weights=w3[:h2, :n_actions].T.copy(),
+        layer3_biases=b3[0, :n_actions].copy(),
+    )
