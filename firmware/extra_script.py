@@ -1,0 +1,61 @@
+"""What PlatformIO runs before each build of ours: policy tables, clock and baud rate, linker map.
+
+From the environment: TINYLIGHT_POLICY (policy file; model/pretrained/crossing.json unless set), TINYLIGHT_F_CPU
+(Hz; the board's own unless set), TINYLIGHT_BAUD (115200 unless set).
+"""
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+Import("env")  # type: ignore[name-defined]  # noqa: F821  SCons gives us its environment
+
+env = env  # type: ignore[name-defined]  # noqa: F821
+root = Path(env.subst("$PROJECT_DIR"))
+build = Path(env.subst("$BUILD_DIR"))
+sys.path[:0] = [str(root / "firmware"), str(root)]
+
+from generate import PolicyError, generate  # noqa: E402
+
+DEFAULT_BAUD = 115200
+
+
+def stop(message: str) -> None:
+    sys.stderr.write(f"Error: {message}\n")
+    env.Exit(2)
+
+
+def number(variable: str, default: int) -> int:
+    text = os.environ.get(variable) or str(default)
+    if not text.isdigit() or int(text) == 0:
+        stop(f"{variable}: {text!r} is not a positive whole number")
+    return int(text)
+
+
+def default_policy() -> Path:
+    """Of the checkout, or of the installed package `model`."""
+    spec = find_spec("model")
+    folder = Path(spec.origin).parent if spec and spec.origin else root / "model"
+    return folder / "pretrained" / "crossing.json"
+
+
+policy_file = Path(os.environ.get("TINYLIGHT_POLICY") or default_policy())
+try:
+    policy = generate(policy_file, build / "generated")
+except PolicyError as error:
+    stop(f"{policy_file}: {error}")
+
+print(f"Policy {policy['sha256'][:12]} ({policy['network']}, {len(policy['intersections'])} intersections): {policy_file}")
+env.Append(CPPPATH=[str(build / "generated"), str(root / "firmware" / "include")])
+
+if "BOARD" in env:  # an AVR; the host build has no clock and no line
+    board = env.BoardConfig()
+    f_cpu_hz = number("TINYLIGHT_F_CPU", int(str(board.get("build.f_cpu")).rstrip("L")))
+    baud = number("TINYLIGHT_BAUD", DEFAULT_BAUD)
+    board.update("build.f_cpu", f"{f_cpu_hz}L")
+    env.Replace(BOARD_F_CPU=f"{f_cpu_hz}L")
+    env.Append(CPPDEFINES=[("BAUD", f"{baud}L")])
+    map_file = build / "firmware.map"
+    env.Append(LINKFLAGS=[f"-Wl,-Map,{map_file}"])
+    print(f"Clock {f_cpu_hz} Hz, {baud} baud; linker map: {map_file}")

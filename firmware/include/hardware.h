@@ -1,0 +1,98 @@
+/* The one header that knows the ATmega328P: clock, baud rate, registers, pins.
+ *
+ * F_CPU and BAUD come from the build (TINYLIGHT_F_CPU, TINYLIGHT_BAUD; 16 MHz and 115200 unless told
+ * otherwise). hil/baud.py computes the same divisor in Python.
+ */
+#ifndef HARDWARE_H
+#define HARDWARE_H
+
+#ifndef F_CPU
+#error "F_CPU (Hz) is not defined"
+#endif
+#ifndef BAUD
+#error "BAUD is not defined"
+#endif
+
+/* Baud rate: of the two dividers (16, or 8 with U2X) the one that comes closer; 16 where they are equal,
+ * since it samples the line more often. util/setbaud.h would take the first within a whole percentage.
+ */
+#define UBRR_16 ((F_CPU + 8LL * BAUD) / (16LL * BAUD) - 1)
+#define UBRR_8 ((F_CPU + 4LL * BAUD) / (8LL * BAUD) - 1)
+#if UBRR_8 < 0
+#error "this baud rate is too fast for F_CPU"
+#endif
+#define BAUD_ERROR_PPM(factor, ubrr) (F_CPU * 1000000LL / ((factor) * ((ubrr) + 1)) / BAUD - 1000000LL)
+#define MAGNITUDE(x) ((x) < 0 ? -(x) : (x))
+#if UBRR_16 < 0 || UBRR_16 > 4095
+#define UART_DOUBLE_SPEED 1
+#elif MAGNITUDE(BAUD_ERROR_PPM(8, UBRR_8)) < MAGNITUDE(BAUD_ERROR_PPM(16, UBRR_16))
+#define UART_DOUBLE_SPEED 1
+#else
+#define UART_DOUBLE_SPEED 0
+#endif
+#if UART_DOUBLE_SPEED
+#define UART_UBRR UBRR_8
+#define UART_ERROR_PPM BAUD_ERROR_PPM(8, UBRR_8)
+#else
+#define UART_UBRR UBRR_16
+#define UART_ERROR_PPM BAUD_ERROR_PPM(16, UBRR_16)
+#endif
+
+/* A receiver samples 8N1 mid-bit: both ends together may be off by 5 %, half of it is ours (25000 ppm).
+ * 115200 at 8 MHz is off by -35494 ppm: accepted, since crystal-driven partners take it, but shown.
+ */
+#define BAUD_ERROR_LIMIT_PPM 36000
+#define BAUD_ERROR_COMFORTABLE_PPM 25000
+#if UART_UBRR > 4095
+#error "this baud rate is too slow for F_CPU"
+#endif
+#if MAGNITUDE(UART_ERROR_PPM) > BAUD_ERROR_LIMIT_PPM
+#error "no UART divider comes within 3.6 % of this baud rate; take another BAUD or F_CPU"
+#endif
+#if MAGNITUDE(UART_ERROR_PPM) > BAUD_ERROR_COMFORTABLE_PPM
+#define UART_ERROR_NOTEWORTHY 1
+#else
+#define UART_ERROR_NOTEWORTHY 0
+#endif
+
+#ifdef __AVR__
+#include <avr/interrupt.h>
+#include <avr/io.h>
+
+/* UART 0 on pins PD0 (receive) and PD1 (transmit) */
+#define UART_DATA UDR0
+#define UART_STATUS UCSR0A
+#define UART_CONTROL UCSR0B
+#define UART_FORMAT UCSR0C
+#define UART_DIVISOR UBRR0
+#define UART_FORMAT_8N1 (_BV(UCSZ01) | _BV(UCSZ00))
+#define UART_ERROR_BITS (_BV(FE0) | _BV(DOR0)) /* wrong stop bit; a byte was lost in the hardware */
+#define UART_RECEIVED_VECTOR USART_RX_vect
+#define UART_CAN_SEND_VECTOR USART_UDRE_vect
+
+/* Timer 1: the stopwatch of the compute time, one count a clock cycle */
+#define STOPWATCH_COUNT TCNT1
+#define STOPWATCH_CONTROL TCCR1B
+#define STOPWATCH_RUN _BV(CS10)
+#define STOPWATCH_FLAGS TIFR1
+#define STOPWATCH_OVERFLOWED _BV(TOV1)
+#define STOPWATCH_INTERRUPTS TIMSK1
+#define STOPWATCH_OVERFLOW_INTERRUPT _BV(TOIE1)
+#define STOPWATCH_VECTOR TIMER1_OVF_vect
+
+/* Timer 0: an alarm every 262144 cycles (16 ms at 16 MHz) that ends a sleep, so that the watchdog gets fed */
+#define ALARM_CONTROL TCCR0B
+#define ALARM_RUN (_BV(CS02) | _BV(CS00)) /* clock / 1024 */
+#define ALARM_FLAGS TIFR0
+#define ALARM_RANG _BV(TOV0)
+#define ALARM_INTERRUPTS TIMSK0
+#define ALARM_INTERRUPT _BV(TOIE0)
+#define ALARM_VECTOR TIMER0_OVF_vect
+
+/* The Uno's LED, pin PB5: lit while a decision is computed */
+#define LED_PORT PORTB
+#define LED_DIRECTION DDRB
+#define LED_BIT PB5
+#endif
+
+#endif

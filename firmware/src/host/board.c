@@ -1,0 +1,107 @@
+/* The host as a board: stdin and stdout are the line; no clock, no watchdog, no stack to measure. */
+#include "board.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cycles.h"
+#include "frame.h"
+#include "stack.h"
+#include "uart.h"
+
+#define INPUT_BYTES 4096
+#define OUTPUT_BYTES FRAME_WIRE_BYTES_MAX
+
+static uint8_t input[INPUT_BYTES];
+static size_t input_length;
+static size_t input_position;
+static uint8_t output[OUTPUT_BYTES];
+static size_t output_length;
+
+static void flush(void) {
+    size_t sent = 0;
+    while (sent < output_length) {
+        const ssize_t written = write(STDOUT_FILENO, output + sent, output_length - sent);
+        if (written < 0 && errno != EINTR) {
+            exit(EXIT_FAILURE); /* nobody listens any more */
+        }
+        sent += written > 0 ? (size_t)written : 0;
+    }
+    output_length = 0;
+}
+
+void uart_start(void) {
+}
+
+bool uart_is_quiet(void) {
+    return input_position == input_length;
+}
+
+bool uart_receive(uint8_t *byte) {
+    if (uart_is_quiet()) {
+        return false;
+    }
+    *byte = input[input_position++];
+    return true;
+}
+
+void uart_send(uint8_t byte) {
+    if (output_length == OUTPUT_BYTES) {
+        flush();
+    }
+    output[output_length++] = byte;
+}
+
+uint16_t uart_ring_overruns(void) {
+    return 0;
+}
+
+uint16_t uart_line_errors(void) {
+    return 0;
+}
+
+void cycles_start(void) {
+}
+
+uint32_t cycles_stop(void) {
+    return 0;
+}
+
+uint16_t stack_untouched_bytes(void) {
+    return 0;
+}
+
+uint16_t stack_static_bytes(void) {
+    return 0;
+}
+
+void board_start(void) {
+}
+
+void board_feed_watchdog(void) {
+}
+
+void board_rest(void) {
+    flush();
+    ssize_t length;
+    do {
+        length = read(STDIN_FILENO, input, INPUT_BYTES);
+    } while (length < 0 && errno == EINTR);
+    if (length < 0) {
+        exit(EXIT_FAILURE);
+    }
+    if (length == 0) {
+        exit(EXIT_SUCCESS); /* the end of input is the host's power switch */
+    }
+    input_length = (size_t)length;
+    input_position = 0;
+}
+
+void board_led(bool lit) {
+    (void)lit;
+}
+
+uint8_t board_reset_cause(void) {
+    return 0;
+}

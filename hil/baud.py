@@ -1,0 +1,45 @@
+"""What an ATmega328P's UART makes of a baud rate: it divides its clock by a whole number, so it only comes near.
+
+The same choice as firmware/include/hardware.h makes while compiling; a test holds the two together.
+"""
+
+from typing import NamedTuple
+
+from streetflow.errors import InputError
+
+LIMIT = 0.036  # the firmware refuses to be compiled with a larger error
+COMFORTABLE = 0.025  # half of what 8N1 tolerates between both ends; above it the build says so
+DIVISOR_MAX = 4095  # UBRR has 12 bits
+
+
+class BaudSetting(NamedTuple):
+    """UBRR and U2X for a rate, and what comes out of them."""
+
+    ubrr: int
+    u2x: bool  # the divider by 8 instead of 16
+    actual_baud: float  # bits per second
+    error: float  # actual / wanted - 1
+
+
+def divisor(f_cpu_hz: int, baud: int) -> BaudSetting:
+    """The setting that comes nearest; the divider by 16 where both are as near, since it samples more often.
+    InputError if none comes within 3.6 %."""
+    if f_cpu_hz <= 0 or baud <= 0:
+        raise InputError("baud rate", "", f"{baud} at {f_cpu_hz} Hz: both must be positive")
+    settings = [
+        BaudSetting(ubrr, factor == 8, f_cpu_hz / (factor * (ubrr + 1)), _error_ppm(f_cpu_hz, baud, factor, ubrr) / 1e6)
+        for factor in (16, 8)
+        if 0 <= (ubrr := (f_cpu_hz + factor // 2 * baud) // (factor * baud) - 1) <= DIVISOR_MAX
+    ]
+    if not settings:
+        raise InputError("baud rate", "", f"{baud} is out of reach for a UART at {f_cpu_hz} Hz")
+    best = min(settings, key=lambda setting: abs(setting.error))
+    if abs(best.error) > LIMIT:
+        fault = f"{baud} at {f_cpu_hz} Hz: the nearest is {best.actual_baud:.0f}, off by {100 * best.error:+.1f} %"
+        raise InputError("baud rate", "", fault + f" (limit {100 * LIMIT:g} %)")
+    return best
+
+
+def _error_ppm(f_cpu_hz: int, baud: int, factor: int, ubrr: int) -> int:
+    """Parts per million, in the whole numbers that the C preprocessor has."""
+    return f_cpu_hz * 1_000_000 // (factor * (ubrr + 1)) // baud - 1_000_000

@@ -1,0 +1,52 @@
+"""PlatformIO as the harness uses it: the `platformio` that pip installed, quiet, and never waiting for a network.
+
+Builds of our own platform (firmware/platform_system) keep PlatformIO's core folder beside their results, apart from
+the user's own in ~/.platformio. That platform lays out the one package that PlatformIO needs, tool-scons, itself.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from streetflow.errors import InputError
+
+QUIET = {
+    "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no",
+    "PLATFORMIO_DISABLE_UPGRADE_CHECK": "true",
+    "PLATFORMIO_NO_ANSI": "true",
+}
+
+
+def environment(state_dir: Path | None, variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Environment variables for PlatformIO. With `state_dir`, all that it keeps goes there; without, where its user
+    has it."""
+    result = os.environ | QUIET
+    if state_dir is not None:
+        result["PLATFORMIO_CORE_DIR"] = str(state_dir / "core")
+        result["PLATFORMIO_WORKSPACE_DIR"] = str(state_dir / "workspace")
+    return result | dict(variables or {})
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    project: Path,
+    state_dir: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Runs `pio ARGUMENTS` for the project; output is captured. InputError if PlatformIO is not installed."""
+    if find_spec("platformio") is None:
+        raise InputError("platformio", "", "not installed for this Python; install it: pip install 'tinylight-hil[firmware]'")
+    command = [sys.executable, "-m", "platformio", *arguments]
+    return subprocess.run(
+        command,
+        cwd=project,
+        env=environment(state_dir, variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )

@@ -1,0 +1,353 @@
+"""Building the firmware: through PlatformIO and offline, what it refuses, and the faults that it can be built with."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hil import pio
+from hil.baud import LIMIT, divisor
+from hil.boards import open_board
+from hil.build import BuildError, Firmware, Target, build_firmware, default_build_dir, project_root
+from hil.footprint import measure
+from hil.link import GarbageAnswer, Link, NoAnswer
+from model.integer import IntegerPolicy
+from model.policy import Policy, load_policy
+from streetflow.errors import InputError
+from tests.random_policy import write_random_policy
+
+VALUES = [30] * 21
+WATCHDOG_RESET = 1 << 3  # WDRF in MCUSR
+
+
+@pytest.fixture(scope="module")
+def policy_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("build") / "policy.json"
+    write_random_policy(file)
+    return file
+
+
+def edited(source: Path, target: Path, change: Callable[[dict], None]) -> Path:
+    """A copy of a policy file after `change`, its hash not corrected."""
+    content = json.loads(source.read_text())
+    change(content)
+    target.write_text(json.dumps(content))
+    return target
+
+
+def emulated(firmware: Firmware, policy: Policy) -> tuple[Link, Callable[[], None]]:
+    board = open_board("simavr", firmware, f_cpu_hz=firmware.f_cpu_hz, baud=firmware.baud)
+    board.open()
+    link = Link(board)
+    link.hello(policy.sha256)
+    return link, board.close
+
+
+def test_what_a_build_gives(policy_file: Path) -> None:
+    firmware = build_firmware(policy_file)
+    assert firmware.elf.read_bytes()[:4] == b"\x7fELF"
+    assert firmware.hex is not None and firmware.hex.read_text().startswith(":")
+    assert firmware.map is not None and "Linker script and memory map" in firmware.map.read_text()
+    assert (firmware.target, firmware.f_cpu_hz, firmware.baud) == ("uno_system", 16_000_000, 115_200)
+    assert firmware.policy_sha256 == load_policy(policy_file).sha256
+
+
+@pytest.mark.parametrize("target", ["uno_system", "native"])
+def test_the_compiler_has_nothing_to_say(policy_file: Path, target: Target) -> None:
+    assert build_firmware(policy_file, target=target, extra_flags=["-Werror"]).elf.is_file()
+
+
+def test_a_build_is_kept_until_something_changes(policy_file: Path, tmp_path: Path) -> None:
+    first = build_firmware(policy_file)
+    stamp = first.elf.stat().st_mtime_ns
+    assert build_firmware(policy_file) == first
+    assert first.elf.stat().st_mtime_ns == stamp
+    other = tmp_path / "other.json"
+    write_random_policy(other, seed=2)
+    elfs = {
+        first.elf,
+        build_firmware(other).elf,
+        build_firmware(policy_file, baud=500_000).elf,
+        build_firmware(policy_file, f_cpu_hz=8_000_000).elf,
+        build_firmware(policy_file, extra_flags=["-DTL_GARBAGE"]).elf,
+        build_firmware(policy_file, target="native").elf,
+    }
+    assert len(elfs) == 6 and all(elf.is_file() for elf in elfs)
+
+
+def _build(arguments: tuple[Path, Path]) -> bytes:
+    policy_file, build_dir = arguments
+    return build_firmware(policy_file, build_dir=build_dir).elf.read_bytes()
+
+
+def test_two_processes_may_build_the_same(policy_file: Path, tmp_path: Path) -> None:
+    with ProcessPoolExecutor(2) as pool:
+        one, two = pool.map(_build, [(policy_file, tmp_path)] * 2)
+    assert one == two
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
+
+
+def test_the_chip_knows_its_policy_clock_and_rate(policy_file: Path) -> None:
+    for f_cpu_hz, baud in ((16_000_000, 115_200), (8_000_000, 500_000)):
+        firmware = build_firmware(policy_file, f_cpu_hz=f_cpu_hz, baud=baud)
+        link, close = emulated(firmware, load_policy(policy_file))
+        hello = link.greeting
+        close()
+        assert hello is not None
+        assert (hello.f_cpu_hz, hello.baud, hello.kernel, hello.intersections) == (f_cpu_hz, baud, 0, 1)
+        assert hello.max_payload_bytes == 46
+
+
+def test_the_chip_tells_its_ram_as_the_map_does(policy_file: Path) -> None:
+    firmware = build_firmware(policy_file)
+    link, close = emulated(firmware, load_policy(policy_file))
+    link.decide(0, VALUES)
+    stats, board_mark = link.stats(), link.board.stack_high_water_bytes()
+    close()
+    assert stats.static_ram_bytes == measure(firmware).static_ram_bytes
+    assert 40 < 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes < 150
+    assert board_mark == 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes
+
+
+# Bad input
+
+
+def test_a_missing_compiler_is_named_with_the_command_that_installs_it(
+    policy_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match=r"^avr-gcc: .*apt install gcc-avr"):
+        build_firmware(policy_file)
+    with pytest.raises(InputError, match=r"^gcc: .*apt install gcc"):
+        build_firmware(policy_file, target="native")
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda policy: policy.update(network="other"), "sha256"),
+        (lambda policy: policy["intersections"][0].update(hidden=[17, 20]), "layer1"),
+        (lambda policy: policy["intersections"][0]["layer2"]["weights"][0].__setitem__(0, 128), "layer2"),
+        (lambda policy: policy.pop("intersections"), "intersections"),
+    ],
+)
+def test_a_faulty_policy_is_refused(policy_file: Path, tmp_path: Path, change: Callable[[dict], None], place: str) -> None:
+    file = edited(policy_file, tmp_path / "faulty.json", change)
+    with pytest.raises(InputError, match=place) as refused:
+        build_firmware(file)
+    assert str(refused.value).startswith(f"{file}: ") and "\n" not in str(refused.value)
+
+
+def test_a_policy_that_no_frame_can_carry_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "long.json"
+    write_random_policy(file, shapes=[((100,), (4, 4), 2)])
+    with pytest.raises(InputError, match="a request or reply of 202 bytes, a frame carries 200"):
+        build_firmware(file)
+
+
+def test_the_generator_checks_for_itself_where_the_model_package_is_missing(policy_file: Path, tmp_path: Path) -> None:
+    """As in a PlatformIO that does not run in our environment: -S leaves site-packages out."""
+    generator = str(project_root() / "firmware" / "generate.py")
+
+    def generate(file: Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-S", "-I", generator, str(file), str(tmp_path / "out")]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+
+    assert generate(policy_file).returncode == 0
+    assert "#define POLICY_MAX_PAYLOAD 46" in (tmp_path / "out" / "policy_dimensions.h").read_text()
+    faulty = edited(policy_file, tmp_path / "faulty.json", lambda policy: policy.update(network="other"))
+    refused = generate(faulty)
+    assert (refused.returncode, refused.stderr) == (2, f"{faulty}: sha256: not the hash of the content\n")
+    (tmp_path / "none.json").write_text("[]")
+    assert generate(tmp_path / "none.json").stderr.count("\n") == 1
+
+
+def test_a_rate_out_of_reach_is_refused(policy_file: Path) -> None:
+    with pytest.raises(InputError, match="230400 at 8000000 Hz: the nearest is 250000, off by"):
+        build_firmware(policy_file, f_cpu_hz=8_000_000, baud=230_400)
+
+
+def test_a_failed_build_says_what_the_compiler_said(policy_file: Path) -> None:
+    with pytest.raises(BuildError, match=r"TL_SLOWDOWN_CYCLES|NoSuchNumber"):
+        build_firmware(policy_file, extra_flags=["-DTL_SLOWDOWN_CYCLES=NoSuchNumber"])
+
+
+def test_missing_headers_are_named_with_the_command_that_installs_them(
+    policy_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said = "firmware/include/hardware.h:80:20: fatal error: avr/io.h: No such file or directory"
+    failed = subprocess.CompletedProcess(["pio"], 1, stdout="", stderr=said)
+    monkeypatch.setattr(pio, "run", lambda *arguments, **options: failed)
+    with pytest.raises(InputError, match=r"^avr-libc: .*apt install avr-libc"):
+        build_firmware(policy_file, build_dir=tmp_path)
+
+
+# Baud rates: hil/baud.py and firmware/include/hardware.h must choose the same
+
+RATES = [(f, baud) for f in (16_000_000, 8_000_000, 20_000_000, 1_000_000) for baud in (1200, 9600, 57_600, 76_800)]
+RATES += [(f, baud) for f in (16_000_000, 8_000_000) for baud in (115_200, 230_400, 250_000, 500_000, 1_000_000)]
+
+
+@pytest.mark.parametrize(("f_cpu_hz", "baud"), RATES)
+def test_c_and_python_choose_the_same_divisor(f_cpu_hz: int, baud: int) -> None:
+    include = project_root() / "firmware" / "include"
+    command = ["gcc", "-E", "-P", f"-I{include}", f"-DF_CPU={f_cpu_hz}L", f"-DBAUD={baud}L", "-"]
+    source = '#include "hardware.h"\nUART_UBRR | UART_DOUBLE_SPEED\n'
+    result = subprocess.run(command, input=source, capture_output=True, text=True)
+    try:
+        setting = divisor(f_cpu_hz, baud)
+    except InputError:
+        assert result.returncode != 0 and "#error" in result.stderr
+        return
+    assert result.returncode == 0, result.stderr
+    ubrr, u2x = result.stdout.strip().replace("L", "").split("|")
+    assert re.fullmatch(r"[\d\s()+*/-]+", ubrr)
+    assert (int(eval(ubrr.replace("/", "//"))), int(u2x) == 1) == (setting.ubrr, setting.u2x)
+
+
+def test_known_rates() -> None:
+    at_16 = divisor(16_000_000, 115_200)
+    assert (at_16.ubrr, at_16.u2x, round(at_16.actual_baud)) == (16, True, 117_647)
+    assert at_16.error == pytest.approx(0.02124, abs=1e-5)
+    at_8 = divisor(8_000_000, 115_200)
+    assert (at_8.ubrr, at_8.u2x, round(at_8.actual_baud)) == (8, True, 111_111)
+    assert at_8.error == pytest.approx(-0.03549, abs=1e-5) and abs(at_8.error) < LIMIT
+    assert divisor(16_000_000, 500_000)[:2] == (1, False) and divisor(8_000_000, 500_000)[:2] == (0, False)
+    for impossible in ((16_000_000, 3_000_000), (16_000_000, 10), (0, 9600), (16_000_000, -1)):
+        with pytest.raises(InputError):
+            divisor(*impossible)
+
+
+# PlatformIO, typed by hand
+
+
+def pio_run(arguments: list[str], home: Path, policy_file: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`pio run ARGUMENTS` with an empty home folder, no network and a build folder of its own."""
+    unreachable = {name: "http://127.0.0.1:9" for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")}
+    keep = {name: os.environ[name] for name in ("PATH",)}
+    own = {"HOME": str(home), "PLATFORMIO_WORKSPACE_DIR": str(home / "work"), "TINYLIGHT_POLICY": str(policy_file)}
+    command = [sys.executable, "-m", "platformio", "run", *arguments]
+    environment = keep | unreachable | own | variables
+    return subprocess.run(command, cwd=project_root(), env=environment, capture_output=True, text=True, timeout=60)
+
+
+def test_pio_run_by_hand_needs_no_network(policy_file: Path, tmp_path: Path) -> None:
+    result = pio_run(["-e", "uno_system", "-e", "native", "-e", "bare_8mhz"], tmp_path, policy_file)
+    assert result.returncode == 0, result.stdout + result.stderr
+    built = tmp_path / "work" / "build"
+    assert f"linker map: {built / 'uno_system' / 'firmware.map'}" in result.stdout
+    assert "Clock 8000000 Hz, 115200 baud" in result.stdout
+    assert "misses this baud rate by more than 2.5 %" in result.stderr
+    for name in ("uno_system/firmware.hex", "uno_system/firmware.map", "bare_8mhz/firmware.hex", "native/firmware"):
+        assert (built / name).is_file()
+
+
+def test_pio_run_by_hand_says_what_is_wrong(policy_file: Path, tmp_path: Path) -> None:
+    missing = pio_run(["-e", "native"], tmp_path, tmp_path / "missing.json")
+    assert missing.returncode != 0 and f"Error: {tmp_path / 'missing.json'}: can't be read" in missing.stderr
+    bad_clock = pio_run(["-e", "uno_system"], tmp_path, policy_file, TINYLIGHT_F_CPU="16MHz")
+    assert bad_clock.returncode != 0 and "TINYLIGHT_F_CPU: '16MHz' is not a positive whole number" in bad_clock.stderr
+    big = tmp_path / "big.json"
+    write_random_policy(big, shapes=[((12, 9), (18, 20), 9)] * 30)
+    too_big = pio_run(["-e", "uno_system"], tmp_path, big)
+    assert too_big.returncode != 0 and "greater than maximum allowed" in too_big.stderr
+
+
+def test_a_missing_platformio_is_named(policy_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pio, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"^platformio: not installed.*pip install"):
+        pio.run(["run"], project=project_root())
+
+
+def test_an_installed_package_builds_in_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    root = tmp_path / "_project"
+    root.mkdir()
+    monkeypatch.setattr("hil.build.project_root", lambda: root)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert default_build_dir() == tmp_path / "cache" / "tinylight-hil" / "firmware"
+
+
+# Faults on demand
+
+
+def test_a_slowed_kernel_takes_that_much_longer(policy_file: Path) -> None:
+    policy, cycles = load_policy(policy_file), []
+    for flags in ([], ["-DTL_SLOWDOWN_CYCLES=200000"]):
+        link, close = emulated(build_firmware(policy_file, extra_flags=flags), policy)
+        cycles.append(link.decide(0, VALUES).compute_cycles)
+        close()
+    assert cycles[1] - cycles[0] == pytest.approx(200_000, abs=300)
+
+
+def test_a_flipped_weight_changes_just_the_logit_that_it_belongs_to(policy_file: Path) -> None:
+    policy = load_policy(policy_file)
+    reference = IntegerPolicy(policy.intersections[0])
+    unit = int(reference.activations(VALUES).h2.argmax())
+    weight = 4 * 20 + unit  # of action 4
+    boards: dict[str, Target] = {"simavr": "uno_system", "host": "native"}
+    for board_name, target in boards.items():
+        firmware = build_firmware(policy_file, target=target, extra_flags=[f"-DTL_FLIP_WEIGHT={weight}"])
+        with open_board(board_name, firmware, f_cpu_hz=16_000_000, baud=115_200) as board:
+            link = Link(board)
+            link.hello(policy.sha256)
+            logits = link.decide(0, VALUES, logits=True).logits
+        different = [a for a, expected in enumerate(reference.logits(VALUES)) if logits[a] != expected]
+        assert different == [4]
+
+
+def test_garbage_and_silence_begin_after_that_many_decisions(policy_file: Path) -> None:
+    policy = load_policy(policy_file)
+    for flag, failure in (("TL_GARBAGE_AFTER", GarbageAnswer), ("TL_SILENT_AFTER", NoAnswer)):
+        link, close = emulated(build_firmware(policy_file, extra_flags=[f"-D{flag}=2"]), policy)
+        for _ in range(2):
+            link.decide(0, VALUES)
+        with pytest.raises(failure):
+            link.decide(0, VALUES)
+        close()
+
+
+def test_the_watchdog_ends_a_hang_and_the_chip_says_so(policy_file: Path) -> None:
+    policy = load_policy(policy_file)
+    link, close = emulated(build_firmware(policy_file, extra_flags=["-DTL_HANG_AFTER=1"]), policy)
+    assert link.greeting is not None and link.greeting.reset_cause & WATCHDOG_RESET == 0
+    link.decide(0, VALUES)
+    with pytest.raises(NoAnswer):
+        link.decide(0, VALUES)
+    again = link.hello(policy.sha256, patience_s=3.0)
+    assert again.reset_cause & WATCHDOG_RESET
+    assert link.stats().decisions == 0
+    close()
+
+
+def test_a_quiet_chip_is_not_reset(policy_file: Path) -> None:
+    """Nothing to do for five seconds: the sleep is ended often enough to feed the watchdog."""
+    policy = load_policy(policy_file)
+    link, close = emulated(build_firmware(policy_file), policy)
+    link.decide(0, VALUES)
+    assert link.board.read(link.board.now_us() + 5e6) == b""
+    stats = link.stats()
+    close()
+    assert stats.decisions == 1
+
+
+def test_ballast_takes_flash(policy_file: Path) -> None:
+    plain, heavy = (measure(build_firmware(policy_file, extra_flags=flags)) for flags in ([], ["-DTL_BALLAST_BYTES=30000"]))
+    assert 0 <= heavy.flash_bytes - plain.flash_bytes - 30_000 < 4
+    assert heavy.static_ram_bytes == plain.static_ram_bytes
+
+
+def test_the_default_firmware_has_no_faults_in_it(policy_file: Path) -> None:
+    assert not any("faults" in symbol for symbol in measure(build_firmware(policy_file)).per_symbol)
+
+
+def test_a_policy_of_the_papers_size_meets_the_limits(policy_file: Path) -> None:
+    """Flash at most 8 KB; static RAM, with 150 bytes of stack, at most 1 KB."""
+    footprint = measure(build_firmware(policy_file))
+    assert footprint.flash_bytes <= 8192
+    assert footprint.static_ram_bytes + 150 <= 1024

@@ -1,0 +1,185 @@
+"""The firmware's kernel against the numpy reference: every logit, on random and extreme policies and inputs.
+
+The host build runs with sanitizers, so an index out of a buffer or a signed overflow ends it. The emulated chip runs
+what avr-gcc has made of the same C: 24-bit sums, tables in flash.
+"""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from hil import protocol
+from hil.boards import open_board
+from hil.build import build_firmware
+from hil.link import Link
+from hil.protocol import DecideRequest, Frame, MessageType
+from model.integer import IntegerPolicy
+from model.policy import FeatureInput, IntersectionPolicy, Policy, save_policy
+from model.synthetic import random_intersection, random_policy
+from tests.random_policy import make_random_policy
+
+INPUTS_PER_POLICY = 500  # on the host; a tenth of it on the emulated chip
+SUM_MAX = (1 << 23) - 1
+# cycles of one decision 12+9 -> 18 -> 20 -> 9 at -Os; a faster kernel skips work, a slower one breaks the budget
+CYCLES_WINDOW = (20_000, 30_000)
+
+Int64 = npt.NDArray[np.int64]
+
+
+def extreme_intersection(sign: int) -> IntersectionPolicy:
+    """All weights at the end of their range, biases that just keep the sums inside 24 bits, every shift there is."""
+    part = random_intersection(7, widths=(33, 30), hidden=(31, 31), n_phases=9)
+    weight, width = 127 * sign, 33
+    bias = (SUM_MAX // 2 - 255 * 127 * width) * sign  # two branches must fit 23 bits together
+    fields = part.model_dump()
+    fields["layer1"]["weights"] = [[[weight] * 33] * 31, [[weight] * 30] * 31]
+    fields["layer1"]["biases"] = [[bias] * 31] * 2
+    fields["layer2"]["weights"] = [[weight * (-1) ** o] * 31 for o in range(31)]
+    fields["layer2"]["biases"] = [(SUM_MAX - 255 * 127 * 31) * (-1) ** o for o in range(31)]
+    for layer in ("layer1", "layer2"):
+        fields[layer]["multipliers"] = [255] * 31
+        fields[layer]["shifts"] = list(range(1, 32))
+    fields["layer3"]["weights"] = [[weight * (-1) ** a] * 31 for a in range(9)]
+    fields["layer3"]["biases"] = [(SUM_MAX - 255 * 127 * 31) * (-1) ** a for a in range(9)]
+    fields["features"] = [
+        FeatureInput(name="a", width=33, lsb_per_unit=1, offset=-32768, multiplier=32767, shift=16).model_dump(),
+        FeatureInput(name="b", width=30, lsb_per_unit=1, offset=32767 if sign < 0 else 0, multiplier=1, shift=0).model_dump(),
+    ]
+    return IntersectionPolicy(**fields)
+
+
+def scaling_intersections() -> list[IntersectionPolicy]:
+    """Every input shift from 0 to 16, as features of one value each."""
+    parts = []
+    for seed, offset in enumerate((-32768, -1, 5)):
+        part = random_intersection(seed, widths=(1,) * 17, hidden=(5, 4), n_phases=3)
+        fields = part.model_dump()
+        for shift, feature in enumerate(fields["features"]):
+            feature |= {"offset": offset, "multiplier": (1, 32767, 1 << max(shift - 3, 0))[seed], "shift": shift}
+        parts.append(IntersectionPolicy(**fields))
+    return parts
+
+
+POLICIES = {
+    "paper": lambda: make_random_policy(1),
+    "many shapes": lambda: make_random_policy(
+        3,
+        shapes=[((12, 9), (18, 20), 9), ((3,), (24, 7), 2), ((8, 1, 20, 4), (5, 24), 4), ((1,), (1, 1), 1)],
+        bias_size=60_000,
+    ),
+    "largest frame": lambda: make_random_policy(
+        5, shapes=[((99,), (8, 8), 4), ((4,), (8, 8), 48), ((24, 24, 16), (24, 24), 9)]
+    ),
+    "extreme": lambda: random_policy([extreme_intersection(1), extreme_intersection(-1)]),
+    "scaling": lambda: random_policy(scaling_intersections()),
+}
+
+
+@pytest.fixture(scope="module", params=POLICIES)
+def policy_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Policy, Path]:
+    policy = POLICIES[request.param]()
+    file = tmp_path_factory.mktemp("kernel") / "policy.json"
+    save_policy(policy, file)
+    return policy, file
+
+
+def inputs(part: IntersectionPolicy, count: int, seed: int = 0) -> Int64:
+    """int64[count, n_inputs]: the ends of int16, values about the offset, small counts, anything."""
+    rng = np.random.default_rng(seed)
+    n, offsets = part.n_inputs, np.repeat([f.offset for f in part.features], [f.width for f in part.features])
+    fixed = np.array([np.full(n, value) for value in (-32768, 32767, 0, 1, -1)])
+    about = np.clip(offsets + rng.integers(-2, 3, (count // 5, n)), -32768, 32767)
+    small = rng.integers(0, 60, (count // 3, n))
+    ends = rng.choice([-32768, 32767], (count // 10, n))
+    anything = rng.integers(-32768, 32768, (count - 5 - len(about) - len(small) - len(ends), n))
+    return np.concatenate([fixed, about, small, ends, anything])
+
+
+def requests(policy: Policy, count: int) -> Iterator[tuple[int, Int64]]:
+    """About `count` pairs (intersection, values), the intersections in turn."""
+    parts = policy.intersections
+    batches = [inputs(part, count // len(parts), seed) for seed, part in enumerate(parts)]
+    for values in zip(*batches, strict=True):
+        yield from enumerate(values)
+
+
+def test_host_build_equals_the_reference(policy_file: tuple[Policy, Path]) -> None:
+    policy, file = policy_file
+    asked = list(requests(policy, INPUTS_PER_POLICY))
+    stream = b"".join(
+        protocol.encode_frame(Frame(MessageType.DECIDE, number % 256, intersection, encoded(values)))
+        for number, (intersection, values) in enumerate(asked)
+    )
+    program = build_firmware(file, target="native").elf
+    result = subprocess.run([str(program)], input=stream, capture_output=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, b"")
+    replies = [protocol.decode_frame(part) for part in result.stdout.split(b"\0")[:-1]]
+    references = [IntegerPolicy(part) for part in policy.intersections]
+    assert len(replies) == len(asked)
+    for number, ((intersection, values), frame) in enumerate(zip(asked, replies, strict=True)):
+        assert (frame.type, frame.sequence, frame.intersection) == (0x82, number % 256, intersection)
+        reply = protocol.decode_decide_reply(frame.payload)
+        logits = references[intersection].logits(values)
+        assert list(reply.logits) == list(logits), f"request {number}: {values}"
+        assert reply.action == int(np.argmax(logits))
+        assert reply.phase == policy.intersections[intersection].phases[reply.action]
+
+
+def encoded(values: Int64) -> bytes:
+    return protocol.encode_decide(DecideRequest([int(value) for value in values]))
+
+
+def test_emulated_chip_equals_the_reference(policy_file: tuple[Policy, Path]) -> None:
+    policy, file = policy_file
+    firmware = build_firmware(file, baud=500_000)
+    references = [IntegerPolicy(part) for part in policy.intersections]
+    with open_board("simavr", firmware, f_cpu_hz=16_000_000, baud=500_000) as board:
+        link = Link(board)
+        link.hello(policy.sha256)
+        for intersection, values in requests(policy, INPUTS_PER_POLICY // 10):
+            decision = link.decide(intersection, [int(value) for value in values], logits=True)
+            logits = references[intersection].logits(values)
+            assert list(decision.logits) == list(logits)
+            assert decision.action == int(np.argmax(logits))
+            assert decision.phase == policy.intersections[intersection].phases[decision.action]
+
+
+@pytest.mark.parametrize("f_cpu_hz", [16_000_000, 8_000_000])
+def test_a_decision_of_the_papers_size_takes_its_cycles(tmp_path: Path, f_cpu_hz: int) -> None:
+    file, policy = tmp_path / "policy.json", make_random_policy(1)
+    save_policy(policy, file)
+    firmware = build_firmware(file, f_cpu_hz=f_cpu_hz, baud=500_000)
+    with open_board("simavr", firmware, f_cpu_hz=f_cpu_hz, baud=500_000) as board:
+        link = Link(board)
+        link.hello(policy.sha256)
+        cycles = [
+            link.decide(0, [int(value) for value in values], logits=False).compute_cycles for _, values in requests(policy, 60)
+        ]
+        assert min(cycles) > CYCLES_WINDOW[0]
+        assert max(cycles) < CYCLES_WINDOW[1]
+        stats = link.stats()
+        assert (stats.decisions, stats.largest_compute_cycles) == (60, max(cycles))
+
+
+def test_a_repeated_request_is_answered_from_memory(tmp_path: Path) -> None:
+    """Same sequence, intersection and CRC: the same bytes again and no new work; HELLO makes the chip forget."""
+    file, policy = tmp_path / "policy.json", make_random_policy(1)
+    save_policy(policy, file)
+    values = encoded(inputs(policy.intersections[0], 20)[7])
+    decide = protocol.encode_frame(Frame(MessageType.DECIDE, 5, 0, values))
+    other = protocol.encode_frame(Frame(MessageType.DECIDE, 5, 0, values[:-1] + bytes([values[-1] ^ 1])))
+    hello, stats = (protocol.encode_frame(Frame(kind, 1, 0)) for kind in (MessageType.HELLO, MessageType.STATS))
+    broken = b"\x02\x02\0"
+    stream = [hello, decide, decide, broken, decide, stats, other, hello, other, stats]
+    program = build_firmware(file, target="native").elf
+    result = subprocess.run([str(program)], input=b"".join(stream), capture_output=True, check=True, timeout=60)
+    replies = [protocol.decode_frame(part) for part in result.stdout.split(b"\0")[:-1]]
+    assert replies[1] == replies[2] == replies[4]
+    assert replies[3].type == MessageType.ERROR
+    first, last = (protocol.decode_stats_reply(replies[number].payload) for number in (5, 9))
+    assert (first.decisions, first.repeats_served) == (1, 2)
+    assert (last.decisions, last.repeats_served) == (3, 2)
