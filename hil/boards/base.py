@@ -1,0 +1,89 @@
+"""What every board can do. A board moves bytes and tells when; it knows nothing of frames beyond their 0x00 delimiter."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from types import TracebackType
+from typing import ClassVar, Literal, Self
+
+
+@dataclass(frozen=True)
+class ExchangeTiming:
+    """Four moments of the last exchange on the board's clock, in microseconds; NaN where nothing was seen.
+
+    The reply is the frame that the last `read` ended with; its delimiter counts.
+    """
+
+    write_start_us: float  # the first request byte starts
+    request_end_us: float  # the last request byte is received in full
+    reply_start_us: float  # the first reply byte starts
+    reply_end_us: float  # the last reply byte is in hand
+
+
+class Board(ABC):
+    """A serial line with the firmware at its other end. As a context manager it opens itself, if need be, and closes.
+
+    Reads and writes raise `hil.faults.BoardDied` when the board is gone for good.
+    """
+
+    name: str
+    description: str
+    clock: ClassVar[Literal["cycles", "wall"]]
+    # How long after opening (or a reset) the firmware may take until it answers, microseconds.
+    boot_us: ClassVar[float]
+
+    @abstractmethod
+    def open(self) -> None:
+        """Get hold of the board and start its firmware. InputError where that can't be."""
+
+    @property
+    @abstractmethod
+    def is_open(self) -> bool: ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of everything; may be called twice."""
+
+    @abstractmethod
+    def write(self, data: bytes) -> None:
+        """Start an exchange: put `data` on the wire, behind what is still being sent."""
+
+    @abstractmethod
+    def read(self, deadline_us: float) -> bytes:
+        """What has arrived, as soon as something has, up to the end of one frame at most; b"" at the deadline."""
+
+    @abstractmethod
+    def now_us(self) -> float:
+        """The board's clock: cycles / F_CPU on the emulator, the machine's clock elsewhere."""
+
+    @abstractmethod
+    def drain(self) -> int:
+        """Throw away what has arrived and was not read; returns how many bytes, where that can be told."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Reset the chip as its reset pin does."""
+
+    @abstractmethod
+    def timing(self) -> ExchangeTiming:
+        """When the last exchange happened."""
+
+    def stack_high_water_bytes(self) -> int | None:
+        """Deepest stack since the last reset, in bytes, where the board's RAM can be read; else None."""
+        return None
+
+    def diagnosis(self) -> str:
+        """What the board knows of why it may be silent, as a phrase; "" if it knows nothing."""
+        return ""
+
+    def __enter__(self) -> Self:
+        if not self.is_open:
+            self.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

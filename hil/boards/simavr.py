@@ -1,0 +1,204 @@
+"""The emulated board: an ATmega328P in simavr, in this process. Its clock counts CPU cycles, so every figure repeats exactly.
+
+Line timing: request bytes take 10 bit times at the harness's baud rate, reply bytes 10 bit times at the rate that the firmware
+has set (at 16 MHz the divisor nearest to 115200 gives 117647). simavr's own UART takes 11; the glue corrects that and the
+other liberties that simavr takes (listed in simavr_glue.c).
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from hil.boards.base import Board, ExchangeTiming
+from hil.boards.elf_image import read_elf
+from hil.boards.simavr_library import simavr_library
+from hil.faults import BoardDied
+from streetflow.errors import InputError
+
+PART = "atmega328p"
+PAINT = 0xC5  # what the firmware's start-up code writes into RAM between statics and stack
+READ_CAPACITY_BYTES = 1024
+RECEIVER_ON_US = 100_000  # a firmware without bootloader has its UART running long before
+NEVER = float("nan")
+
+
+class SimavrBoard(Board):
+    """An emulated ATmega328P running `elf`. Several may be open at once."""
+
+    clock: ClassVar[Literal["cycles", "wall"]] = "cycles"
+    boot_us: ClassVar[float] = 1_000_000
+
+    def __init__(self, elf: Path, *, f_cpu_hz: int, baud: int) -> None:
+        """`baud` is the rate of the harness's end of the line; the chip's end is what the firmware sets."""
+        self.name = "simavr"
+        self.description = f"ATmega328P at {f_cpu_hz / 1e6:g} MHz, emulated by simavr, {baud} baud"
+        self.elf = elf
+        self.f_cpu_hz = f_cpu_hz
+        self.baud = baud
+        self._ffi, self._library = simavr_library()
+        self._image = read_elf(elf)
+        self._sim: Any = None
+        self._buffer = self._ffi.new("uint8_t[]", READ_CAPACITY_BYTES)
+        self._status = self._ffi.new("tl_status *")
+        self._wrote = False
+        self._heard = False
+
+    def open(self) -> None:
+        """Load the program, power on, and run until its UART listens (or 0.1 s: then HELLO will find out)."""
+        self.close()
+        sim = self._library.tl_create(PART.encode(), self.f_cpu_hz, self.baud)
+        if sim == self._ffi.NULL:
+            raise InputError("simavr", "", f"this simavr does not know the {PART}")
+        self._sim = sim
+        try:
+            self._load(self._image.chunks)
+        except InputError:
+            self.close()
+            raise
+        self._start(external=False)
+
+    @property
+    def is_open(self) -> bool:
+        return self._sim is not None
+
+    def close(self) -> None:
+        if self._sim is not None:
+            self._library.tl_destroy(self._sim)
+            self._sim = None
+
+    def write(self, data: bytes) -> None:
+        if self._library.tl_write(self._open(), data, len(data)) != 0:
+            raise ValueError(f"{len(data)} bytes are more than the emulated line holds")
+        self._wrote = True
+        self._refresh()
+
+    def read(self, deadline_us: float) -> bytes:
+        """Runs the chip until a frame has arrived whole, or the deadline. BoardDied once the chip has stopped for good."""
+        sim = self._open()
+        count = self._library.tl_read(sim, self._cycles(deadline_us), self._buffer, READ_CAPACITY_BYTES)
+        self._refresh()
+        data: bytes = self._ffi.buffer(self._buffer, count)[:]
+        self._heard = self._heard or 0 in data
+        if not data:
+            self._check_alive()
+        return data
+
+    def now_us(self) -> float:
+        return self._us(self._status.cycle)
+
+    @property
+    def cycle(self) -> int:
+        """CPU cycles since power-on."""
+        return int(self._status.cycle)
+
+    def drain(self) -> int:
+        return int(self._library.tl_drain(self._open()))
+
+    def reset(self) -> None:
+        """Reset pin: RAM keeps its contents, the clock goes on."""
+        self._start(external=True)
+
+    def timing(self) -> ExchangeTiming:
+        status = self._status
+        return ExchangeTiming(
+            self._us(status.write_start) if self._wrote else NEVER,
+            self._us(status.request_end) if self._wrote else NEVER,
+            self._us(status.reply_start) if self._heard else NEVER,
+            self._us(status.reply_end) if self._heard else NEVER,
+        )
+
+    @property
+    def watchdog_resets(self) -> int:
+        """How often the watchdog has restarted the firmware since power-on."""
+        return int(self._status.watchdog_resets)
+
+    @property
+    def bytes_overrun(self) -> int:
+        """Request bytes lost because the firmware did not read its UART in time."""
+        return int(self._status.bytes_overrun)
+
+    def read_data_memory(self) -> bytes:
+        """Registers, I/O and SRAM as they are now; index = data address."""
+        size = self._ffi.new("uint32_t *")
+        memory = self._library.tl_data_memory(self._open(), size)
+        data: bytes = self._ffi.buffer(memory, size[0])[:]
+        return data
+
+    def stack_high_water_bytes(self) -> int | None:
+        """From the lowest byte behind the statics that no longer holds the paint, to the end of RAM.
+
+        None for a firmware that doesn't paint its RAM: the byte behind its statics says so.
+        """
+        start = self._image.heap_start
+        memory = self.read_data_memory()
+        if start is None or start >= len(memory) or memory[start] != PAINT:
+            return None
+        touched = next((a for a in range(start, len(memory)) if memory[a] != PAINT), len(memory))
+        return len(memory) - touched
+
+    def diagnosis(self) -> str:
+        self._refresh()
+        status = self._status
+        found = []
+        if not status.receiver_on:
+            found.append("the firmware has not switched its UART receiver on")
+        elif not status.rate_matches:
+            rate = 10 * self.f_cpu_hz / status.chip_byte_cycles
+            found.append(f"the chip's UART runs at {rate:.0f} baud, this end at {self.baud}: too far apart")
+        counts = {
+            "watchdog resets": status.watchdog_resets,
+            "bytes lost by overrun": status.bytes_overrun,
+            "bytes before the receiver was on": status.bytes_ignored,
+        }
+        found += [f"{count} {what}" for what, count in counts.items() if count]
+        return ", ".join(found)
+
+    def _load(self, chunks: Sequence[tuple[int, bytes]]) -> None:
+        for address, content in chunks:
+            if self._library.tl_load(self._sim, content, len(content), address) != 0:
+                end = address + len(content)
+                raise InputError(self.elf, "", f"reaches to flash address {end}, beyond the end of the {PART}'s flash")
+
+    def _start(self, *, external: bool) -> None:
+        self._library.tl_reset(self._open(), external)
+        self._wrote = self._heard = False
+        self._refresh()
+        self._library.tl_run_until_receiver_on(self._sim, self._cycles(self.now_us() + RECEIVER_ON_US))
+        self._refresh()
+
+    def _open(self) -> Any:
+        if self._sim is None:
+            raise RuntimeError("the board is not open")
+        return self._sim
+
+    def _refresh(self) -> None:
+        self._library.tl_get_status(self._open(), self._status)
+
+    def _check_alive(self) -> None:
+        library, status = self._library, self._status
+        if status.dead == library.TL_ALIVE:
+            return
+        message = self._ffi.string(library.tl_message(self._sim)).decode(errors="replace")
+        message = _plain(message)
+        reason = {
+            library.TL_DEAD_ASLEEP: "the firmware went to sleep with interrupts off: nothing can wake it",
+            library.TL_DEAD_CRASHED: "the firmware crashed: it ran off its program or wrote outside of RAM",
+            library.TL_DEAD_OPCODE: "the firmware ran into an invalid instruction",
+            library.TL_DEAD_RAN_OFF: "the firmware ran past the end of its program",
+        }[status.dead]
+        where = f"at flash address 0x{status.pc:04x}, cycle {status.cycle}"
+        raise BoardDied(f"simavr: {reason} ({where}{': ' + message if message else ''})")
+
+    def _us(self, cycles: int) -> float:
+        return cycles * 1e6 / self.f_cpu_hz
+
+    def _cycles(self, time_us: float) -> int:
+        return max(0, math.ceil(time_us * self.f_cpu_hz / 1e6))
+
+
+def _plain(message: str) -> str:
+    """simavr's message without terminal colours and its own function's name."""
+    for noise in ("\x1b[31m", "\x1b[0m", "avr_sadly_crashed"):
+        message = message.replace(noise, "")
+    return message.strip()

@@ -1,0 +1,53 @@
+/* The emulated board as Python sees it: one ATmega328P in simavr with a faithful serial line.
+ *
+ * This header is both the C interface (simavr_glue.c includes it) and, less its preprocessor lines, the declaration that
+ * cffi reads: the compiler itself checks that both agree. All times are CPU cycles since power-on.
+ */
+#ifndef TINYLIGHT_SIMAVR_GLUE_H
+#define TINYLIGHT_SIMAVR_GLUE_H
+#include <stdint.h>
+
+typedef struct tl_sim tl_sim;
+
+typedef struct {
+    uint64_t cycle;            /* the board's clock */
+    uint64_t write_start;      /* last tl_write: its first byte starts on the wire */
+    uint64_t request_end;      /* ... its last byte's stop bit ends */
+    uint64_t reply_start;      /* last frame taken: its first byte's start bit begins */
+    uint64_t reply_end;        /* ... its delimiter's stop bit ends */
+    uint32_t watchdog_resets;  /* survived since power-on */
+    uint32_t bytes_ignored;    /* arrived while the receiver was off */
+    uint32_t bytes_overrun;    /* lost because the firmware did not read in time (DOR) */
+    uint32_t bytes_misframed;  /* received at a line rate too far off (FE) */
+    uint32_t bytes_unsent;     /* written by the firmware faster than the harness took them */
+    uint32_t chip_byte_cycles; /* of a frame at the rate the firmware has set; 0: not yet */
+    uint32_t receiver_on;      /* RXEN0 */
+    uint32_t rate_matches;     /* both line rates are within what a receiver tolerates */
+    uint32_t dead;             /* 0 alive, else a TL_DEAD_... reason; see tl_message */
+    uint32_t pc;               /* program counter, byte address */
+} tl_status;
+
+enum { TL_ALIVE = 0, TL_DEAD_ASLEEP = 1, TL_DEAD_CRASHED = 2, TL_DEAD_OPCODE = 3, TL_DEAD_RAN_OFF = 4 };
+
+/* NULL if simavr does not know the part. `baud` is the rate of the harness's end of the line. */
+tl_sim *tl_create(const char *part, uint32_t f_cpu_hz, uint32_t baud);
+void tl_destroy(tl_sim *sim);
+/* -1 if it does not fit the flash. Call tl_reset once everything is loaded. */
+int tl_load(tl_sim *sim, const uint8_t *code, uint32_t size, uint32_t address);
+/* Reset pin (external = 1) or power-on; the clock goes on, what is on the wire is lost. */
+void tl_reset(tl_sim *sim, int external);
+/* Puts bytes on the wire behind those still being sent; -1 if there is no room. */
+int tl_write(tl_sim *sim, const uint8_t *data, uint32_t size);
+/* Runs until a frame's end has arrived or the deadline; takes bytes up to that end. Returns their number. */
+uint32_t tl_read(tl_sim *sim, uint64_t deadline, uint8_t *data, uint32_t capacity);
+/* Runs until the firmware has switched its receiver on, or the deadline. */
+void tl_run_until_receiver_on(tl_sim *sim, uint64_t deadline);
+/* Throws away what has arrived; returns how many bytes. */
+uint32_t tl_drain(tl_sim *sim);
+void tl_get_status(const tl_sim *sim, tl_status *status);
+/* simavr's last error message, or "". */
+const char *tl_message(const tl_sim *sim);
+/* Data memory (registers, I/O, SRAM), `*size` bytes. */
+const uint8_t *tl_data_memory(const tl_sim *sim, uint32_t *size);
+
+#endif

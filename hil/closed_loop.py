@@ -1,0 +1,167 @@
+"""The closed loop: the simulator steps, and every decision round-trips over the link to the chip.
+
+For each intersection and decision the loop sends the policy's kept features, takes the chip's action, and compares action
+and logits with the integer reference computed here from the same numbers. A decision that the chip does not deliver keeps
+the light's current phase and is counted: traffic goes on, as it must on a street.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from hil.link import Link, LinkError
+from model.agent import PolicyAgent
+from model.evaluate import run
+from model.integer import IntegerPolicy
+from model.policy import Policy
+from streetflow.environment import Environment
+from streetflow.intersection import Intersection
+
+
+@dataclass(frozen=True)
+class DecisionRecord:
+    """One decision of one intersection. Times in microseconds on the board's clock; None where nothing came back."""
+
+    decision: int
+    intersection: str
+    action: int | None
+    expected_action: int
+    logits: tuple[int, ...] | None
+    expected_logits: tuple[int, ...]
+    phase: int | None
+    expected_phase: int
+    compute_cycles: int | None
+    response_us: float | None
+    round_trip_us: float | None
+    tries: int
+    fault: str | None = None
+
+    @property
+    def answered(self) -> bool:
+        return self.fault is None
+
+    @property
+    def usable(self) -> bool:
+        """Whether the answer names a phase of the intersection; anything else must not reach the light."""
+        return self.action is not None and self.action < len(self.expected_logits)
+
+    @property
+    def equal(self) -> bool:
+        """True where the chip's phase, action and every logit are the reference's."""
+        return (self.action, self.phase, self.logits) == (
+            self.expected_action,
+            self.expected_phase,
+            self.expected_logits,
+        )
+
+
+@dataclass
+class LoopResult:
+    """What one closed-loop run gave."""
+
+    records: list[DecisionRecord] = field(default_factory=list)
+    average_travel_time_s: float = float("nan")
+    throughput_veh_per_min: float = float("nan")
+
+    @property
+    def unanswered(self) -> list[DecisionRecord]:
+        return [record for record in self.records if not record.answered]
+
+    @property
+    def unequal(self) -> list[DecisionRecord]:
+        """Answered decisions that differ from the reference."""
+        return [record for record in self.records if record.answered and not record.equal]
+
+
+def kept_features(policy: Policy) -> list[str]:
+    """Names of all features that any intersection of the policy keeps, each once, in order of appearance."""
+    return list(dict.fromkeys(feature.name for entry in policy.intersections for feature in entry.features))
+
+
+def run_closed_loop(
+    environment: Environment,
+    policy: Policy,
+    link: Link,
+    *,
+    policy_file: str = "policy",
+    on_decision: Callable[[Sequence[DecisionRecord]], None] | None = None,
+) -> LoopResult:
+    """Run one episode with the chip in the loop.
+
+    `on_decision` is called after each step with that step's records (one per intersection), for progress.
+    Link faults do not end the run: see the module's text.
+    """
+    agent = PolicyAgent(policy, integer=True, source=policy_file)
+    references = [IntegerPolicy(part) for part in policy.intersections]
+    result = LoopResult()
+    environment.reset()
+    agent.reset(environment)
+    done = False
+    while not done:
+        agent.act(environment)  # for its inputs, and so for the reference; the light follows the chip
+        step = [
+            _decide(link, number, agent.inputs[number], reference, intersection, environment.decision)
+            for number, (reference, intersection) in enumerate(zip(references, environment.intersections, strict=True))
+        ]
+        actions = [record.action if record.usable else environment.current_action[number] for number, record in enumerate(step)]
+        _, _, done = environment.step(np.array(actions, dtype=np.int32))
+        result.records.extend(step)
+        if on_decision is not None:
+            on_decision(step)
+    result.average_travel_time_s = environment.average_travel_time_s()
+    result.throughput_veh_per_min = environment.throughput_veh_per_min()
+    return result
+
+
+def run_reference(environment: Environment, policy: Policy, *, policy_file: str = "policy") -> LoopResult:
+    """The same episode decided by the numpy reference alone: what the closed loop must equal."""
+    run(environment, PolicyAgent(policy, integer=True, source=policy_file))
+    return LoopResult(
+        average_travel_time_s=environment.average_travel_time_s(),
+        throughput_veh_per_min=environment.throughput_veh_per_min(),
+    )
+
+
+def _decide(
+    link: Link,
+    number: int,
+    values: npt.NDArray[np.int64],
+    reference: IntegerPolicy,
+    intersection: Intersection,
+    decision: int,
+) -> DecisionRecord:
+    expected = reference.logits(values)
+    expected_action = int(np.argmax(expected))
+    expectation = {
+        "decision": decision,
+        "intersection": intersection.id,
+        "expected_action": expected_action,
+        "expected_logits": tuple(int(logit) for logit in expected),
+        "expected_phase": int(intersection.phases[expected_action]),
+    }
+    try:
+        answer = link.decide(number, [int(value) for value in values], logits=True)
+    except LinkError as fault:
+        return DecisionRecord(
+            **expectation,  # type: ignore[arg-type]
+            action=None,
+            logits=None,
+            phase=None,
+            compute_cycles=None,
+            response_us=None,
+            round_trip_us=None,
+            tries=getattr(fault, "tries", 0),
+            fault=f"{type(fault).__name__}: {fault}",
+        )
+    return DecisionRecord(
+        **expectation,  # type: ignore[arg-type]
+        action=answer.action,
+        logits=tuple(answer.logits),
+        phase=answer.phase,
+        compute_cycles=answer.compute_cycles,
+        response_us=answer.response_us,
+        round_trip_us=answer.round_trip_us,
+        tries=answer.tries,
+    )

@@ -1,0 +1,216 @@
+"""The main job: build the firmware from the policy, put it on the board, close the loop over it, judge."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hil.boards import Board, open_board
+from hil.build import Firmware, Target, build_firmware, project_root
+from hil.closed_loop import DecisionRecord, LoopResult, kept_features, run_closed_loop, run_reference
+from hil.footprint import Footprint, measure
+from hil.link import Link, LinkError
+from hil.provenance import file_sha256, firmware_commit, tool_version
+from hil.verdict import (
+    FLASH_LIMIT_BYTES,
+    SRAM_LIMIT_BYTES,
+    Check,
+    Verdict,
+    check_equality,
+    check_flash,
+    check_handshake,
+    check_latency,
+    check_ram,
+    check_traffic,
+    latency_figures,
+)
+from model.policy import Policy, load_policy
+from streetflow.environment import Environment
+from streetflow.network import Network, default_seed, find_network
+
+Progress = Callable[[str, int, int], None]  # what is being done, decisions made, decisions in all
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run: a network's flow, decided by a policy on a board."""
+
+    network: Network
+    flow: int
+    policy_file: Path
+    board: str = "simavr"
+    engine: str = "builtin"
+    f_cpu_hz: int = 16_000_000
+    baud: int = 115_200
+    clearance: str | None = None  # None: the policy's own
+    firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
+
+    @classmethod
+    def named(cls, network: str, flow: int, policy_file: Path, **options: object) -> "Job":
+        """A job on a network found by its name; raises UnknownNetwork."""
+        return cls(find_network(network), flow, policy_file, **options)  # type: ignore[arg-type]
+
+    @property
+    def target(self) -> Target:
+        """PlatformIO environment that the firmware is built in."""
+        return "native" if self.board == "host" else "uno_system"
+
+    def environment(self, policy: Policy) -> Environment:
+        return Environment(
+            self.network,
+            self.flow,
+            engine=self.engine,
+            features=kept_features(policy),
+            clearance=self.clearance or policy.clearance,
+        )
+
+
+def build(job: Job) -> tuple[Firmware, Footprint | None]:
+    """The job's firmware and, for an AVR, its footprint. InputError where a tool or the policy is at fault."""
+    firmware = build_firmware(
+        job.policy_file,
+        target=job.target,
+        f_cpu_hz=job.f_cpu_hz,
+        baud=job.baud,
+        extra_flags=job.firmware_flags,
+    )
+    return firmware, None if job.target == "native" else measure(firmware)
+
+
+def fits(footprint: Footprint | None) -> bool:
+    """Whether the chip can hold the firmware at all, stack aside."""
+    if footprint is None:
+        return True
+    return footprint.flash_bytes <= FLASH_LIMIT_BYTES and footprint.static_ram_bytes < SRAM_LIMIT_BYTES
+
+
+def run_job(job: Job, *, progress: Progress | None = None) -> Verdict:
+    """Run the whole job and judge it. InputError for bad input; everything that the board does wrong is in the verdict."""
+    policy = load_policy(job.policy_file)
+    environment = job.environment(policy)
+    _tell(progress, "building the firmware", 0, environment.n_decisions)
+    firmware, footprint = build(job)
+    if not fits(footprint):
+        return judge_fit(job, policy, footprint)
+    with open_board(job.board, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud) as board:
+        return judge(job, policy, environment, board, footprint, progress=progress)
+
+
+def judge_fit(job: Job, policy: Policy, footprint: Footprint | None) -> Verdict:
+    """The verdict on a firmware that the chip can't hold: by how much; nothing is run."""
+    skipped = "the firmware doesn't fit the chip, so no run"
+    checks = [
+        Check("handshake", "not measured", "-", f"policy {policy.sha256[:12]}", skipped),
+        Check("latency", "not measured", "-", "<= 100 ms, each", skipped),
+        check_flash(footprint),
+        check_ram(footprint, None),
+    ]
+    return Verdict(checks, _provenance(job, policy, default_seed(job.flow), "none"), _figures(job, None, None, footprint, None))
+
+
+def judge(
+    job: Job,
+    policy: Policy,
+    environment: Environment,
+    board: Board,
+    footprint: Footprint | None,
+    *,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Close the loop over an open board and judge it."""
+    link = Link(board)
+    fault = None
+    try:
+        link.hello(policy.sha256)
+    except LinkError as error:
+        fault = f"{type(error).__name__}: {error}"
+    provenance = _provenance(job, policy, environment.seed, board.description)
+    handshake = check_handshake(fault, policy.sha256)
+    if fault is not None:
+        return Verdict([handshake, check_flash(footprint)], provenance, _figures(job, None, None, footprint, None))
+
+    made = 0
+
+    def told(step: Sequence[DecisionRecord]) -> None:
+        nonlocal made
+        made += 1
+        _tell(progress, f"{job.network.name} on {job.board}", made, environment.n_decisions)
+
+    result = run_closed_loop(environment, policy, link, policy_file=str(job.policy_file), on_decision=told)
+    stack_bytes = _stack_bytes(board, link, footprint)
+    reference = run_reference(job.environment(policy), policy, policy_file=str(job.policy_file))
+    checks = [
+        handshake,
+        check_latency(result),
+        check_flash(footprint),
+        check_ram(footprint, stack_bytes),
+        check_equality(result),
+        check_traffic(result, reference),
+    ]
+    figures = _figures(job, result, reference, footprint, stack_bytes)
+    figures["link"] = link.counters.as_dict()
+    return Verdict(checks, provenance, figures, result.records)
+
+
+def _stack_bytes(board: Board, link: Link, footprint: Footprint | None) -> int | None:
+    """Deepest stack seen: read from the emulator's RAM, or told by the chip's own painted mark; None if neither can be had."""
+    if footprint is None:
+        return None
+    mark = board.stack_high_water_bytes()
+    if mark is not None:
+        return mark
+    try:
+        stats = link.stats()
+    except LinkError:
+        return None
+    return SRAM_LIMIT_BYTES - stats.static_ram_bytes - stats.untouched_ram_bytes
+
+
+def _figures(
+    job: Job,
+    result: LoopResult | None,
+    reference: LoopResult | None,
+    footprint: Footprint | None,
+    stack_bytes: int | None,
+) -> dict[str, object]:
+    figures: dict[str, object] = {}
+    if footprint is not None:
+        figures["footprint"] = {
+            "flash_bytes": footprint.flash_bytes,
+            "static_ram_bytes": footprint.static_ram_bytes,
+            "stack_bytes": stack_bytes,
+        }
+    if result is not None and reference is not None:
+        figures["latency"] = latency_figures(result, job.f_cpu_hz, compute_measured=job.target != "native")
+        figures["traffic"] = {
+            "average_travel_time_s": result.average_travel_time_s,
+            "throughput_veh_per_min": result.throughput_veh_per_min,
+            "reference_average_travel_time_s": reference.average_travel_time_s,
+            "decisions": len(result.records),
+            "unanswered": len(result.unanswered),
+            "unequal": len(result.unequal),
+        }
+    return figures
+
+
+def _provenance(job: Job, policy: Policy, seed: int, board: str) -> dict[str, object]:
+    return {
+        "tool_version": tool_version(),
+        "board": board,
+        "f_cpu_hz": job.f_cpu_hz,
+        "baud": job.baud,
+        "firmware_commit": firmware_commit(project_root()),
+        "policy_file": str(job.policy_file),
+        "policy_sha256": policy.sha256,
+        "network": job.network.name,
+        "roadnet_sha256": file_sha256(job.network.roadnet_file),
+        "flow": job.flow,
+        "flow_sha256": file_sha256(job.network.flow_file(job.flow)),
+        "seed": seed,
+        "engine": job.engine,
+        "clearance": job.clearance or policy.clearance,
+    }
+
+
+def _tell(progress: Progress | None, what: str, made: int, total: int) -> None:
+    if progress is not None:
+        progress(what, made, total)

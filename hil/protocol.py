@@ -1,0 +1,292 @@
+"""The wire, as a pure codec: bytes to frames, frames to typed messages, and back. docs/protocol.md says every byte.
+
+Nothing here waits, retries or knows a port. The firmware's C codec is tested against the same vectors
+(tests/vectors/frames.json).
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from cobs import cobs
+from fastcrc import crc16
+
+VERSION = 1
+DELIMITER = b"\x00"
+HEADER_BYTES = 4  # version, type, sequence, intersection
+CRC_BYTES = 2
+MAX_PAYLOAD_BYTES = 200
+# The longest frame on the wire: COBS adds one byte per 254, the delimiter is one more.
+MAX_FRAME_BYTES = HEADER_BYTES + MAX_PAYLOAD_BYTES + CRC_BYTES + 2
+
+SEND_LOGITS = 0x01  # DECIDE flag
+
+
+class MessageType(IntEnum):
+    HELLO = 0x01
+    DECIDE = 0x02
+    STATS = 0x03
+    HELLO_REPLY = 0x81
+    DECIDE_REPLY = 0x82
+    STATS_REPLY = 0x83
+    ERROR = 0xFF
+
+
+class ErrorCode(IntEnum):
+    """Why the firmware refused a frame; what `detail` means stands beside it."""
+
+    BAD_CRC = 1  # 0
+    BAD_VERSION = 2  # the version this firmware speaks
+    UNKNOWN_TYPE = 3  # the type received
+    BAD_LENGTH = 4  # payload length expected (low byte)
+    BAD_INTERSECTION = 5  # intersections held
+    TOO_LONG = 6  # max_payload
+    MALFORMED = 7  # 0
+
+
+# Errors that damage on the wire explains: sending again may help. The others are answers to an intact request.
+WIRE_ERRORS = frozenset({ErrorCode.BAD_CRC, ErrorCode.TOO_LONG, ErrorCode.MALFORMED})
+
+
+class FrameError(ValueError):
+    """These bytes are not a valid frame or message."""
+
+
+class MalformedFrame(FrameError):
+    """COBS error, or too short for header and CRC, or a payload that does not fit its type."""
+
+
+class BadCrc(FrameError):
+    """The CRC is not that of the content."""
+
+
+class BadVersion(FrameError):
+    """A frame of another protocol version."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame's content; `type` is a MessageType where known."""
+
+    type: int
+    sequence: int
+    intersection: int
+    payload: bytes = b""
+    version: int = VERSION
+
+
+@dataclass(frozen=True)
+class HelloReply:
+    """Who is there (46 bytes). Clock and baud are 0 on the host build."""
+
+    firmware_version: tuple[int, int]
+    kernel: int  # 0 portable C, 1 table, 2 unrolled
+    reset_cause: int  # MCUSR at boot
+    f_cpu_hz: int
+    baud: int
+    intersections: int
+    max_payload_bytes: int
+    policy_sha256: str  # hex
+
+
+@dataclass(frozen=True)
+class DecideRequest:
+    """The kept features' integers (int16 each), one feature after the other in the policy's order."""
+
+    values: Sequence[int]
+    logits: bool = True
+
+
+@dataclass(frozen=True)
+class DecideReply:
+    """The chip's decision; `logits` is empty if they were not asked for."""
+
+    action: int
+    phase: int
+    compute_cycles: int
+    logits: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class StatsReply:
+    """The chip's counters (24 bytes); 16-bit ones stop at 65535."""
+
+    decisions: int
+    largest_compute_cycles: int
+    good_frames: int
+    crc_errors: int
+    malformed_frames: int
+    ring_overruns: int
+    uart_errors: int
+    repeats_served: int
+    untouched_ram_bytes: int
+    static_ram_bytes: int
+
+
+@dataclass(frozen=True)
+class ErrorReply:
+    """The firmware refused a frame."""
+
+    code: int
+    detail: int
+
+    @property
+    def meaning(self) -> str:
+        name = ErrorCode(self.code).name if self.code in set(ErrorCode) else "(unknown)"
+        return f"{name}, detail {self.detail}"
+
+
+_HELLO = struct.Struct("<BBBBIIBB32s")
+_DECIDE_HEAD = struct.Struct("<BBIB")
+_STATS = struct.Struct("<IIHHHHHHHH")
+
+
+def checksum(content: bytes) -> int:
+    """CRC-16/MCRF4XX: reflected 0x1021, initial 0xFFFF, no final xor; 0x6F91 for b"123456789"."""
+    return int(crc16.mcrf4xx(content))
+
+
+def encode_frame(frame: Frame) -> bytes:
+    """The frame as it goes on the wire, closing delimiter included. ValueError for a payload above 200 bytes."""
+    if len(frame.payload) > MAX_PAYLOAD_BYTES:
+        raise ValueError(f"a payload has at most {MAX_PAYLOAD_BYTES} bytes, not {len(frame.payload)}")
+    content = bytes((frame.version, frame.type, frame.sequence, frame.intersection)) + frame.payload
+    return cobs.encode(content + checksum(content).to_bytes(CRC_BYTES, "little")) + DELIMITER
+
+
+def decode_frame(encoded: bytes) -> Frame:
+    """The frame in `encoded` (without the delimiter). Raises MalformedFrame, BadCrc or BadVersion."""
+    try:
+        raw = cobs.decode(encoded)
+    except cobs.DecodeError as fault:
+        raise MalformedFrame(f"COBS: {fault}") from None
+    if len(raw) < HEADER_BYTES + CRC_BYTES:
+        raise MalformedFrame(f"{len(raw)} bytes are shorter than header and CRC")
+    content, stored = raw[:-CRC_BYTES], int.from_bytes(raw[-CRC_BYTES:], "little")
+    if checksum(content) != stored:
+        raise BadCrc(f"CRC 0x{stored:04X} for content of 0x{checksum(content):04X}")
+    if content[0] != VERSION:
+        raise BadVersion(f"version {content[0]}, not {VERSION}")
+    return Frame(content[1], content[2], content[3], content[HEADER_BYTES:], content[0])
+
+
+def encode_decide(request: DecideRequest) -> bytes:
+    """Payload of a DECIDE request. ValueError for a value outside int16 or more values than a frame holds."""
+    count = len(request.values)
+    if 2 + 2 * count > MAX_PAYLOAD_BYTES:
+        raise ValueError(f"a DECIDE holds at most {(MAX_PAYLOAD_BYTES - 2) // 2} values, not {count}")
+    flags = SEND_LOGITS if request.logits else 0
+    try:
+        return struct.pack(f"<BB{count}h", flags, count, *request.values)
+    except struct.error as fault:
+        raise ValueError(f"feature values are int16: {fault}") from None
+
+
+def decode_decide(payload: bytes) -> DecideRequest:
+    """The inverse of `encode_decide`. Raises MalformedFrame."""
+    if len(payload) < 2 or len(payload) != 2 + 2 * payload[1]:
+        raise MalformedFrame(f"DECIDE payload of {len(payload)} bytes")
+    return DecideRequest(struct.unpack_from(f"<{payload[1]}h", payload, 2), bool(payload[0] & SEND_LOGITS))
+
+
+def encode_hello_reply(reply: HelloReply) -> bytes:
+    """Payload of a HELLO reply; what a fake board of the tests sends."""
+    return _HELLO.pack(
+        *reply.firmware_version,
+        reply.kernel,
+        reply.reset_cause,
+        reply.f_cpu_hz,
+        reply.baud,
+        reply.intersections,
+        reply.max_payload_bytes,
+        bytes.fromhex(reply.policy_sha256),
+    )
+
+
+def decode_hello_reply(payload: bytes) -> HelloReply:
+    """Raises MalformedFrame unless it has 46 bytes."""
+    major, minor, kernel, cause, f_cpu_hz, baud, held, longest, digest = _unpack(_HELLO, payload, "HELLO")
+    return HelloReply((major, minor), kernel, cause, f_cpu_hz, baud, held, longest, digest.hex())
+
+
+def encode_decide_reply(reply: DecideReply) -> bytes:
+    """Payload of a DECIDE reply."""
+    head = _DECIDE_HEAD.pack(reply.action, reply.phase, reply.compute_cycles, len(reply.logits))
+    return head + struct.pack(f"<{len(reply.logits)}i", *reply.logits)
+
+
+def decode_decide_reply(payload: bytes) -> DecideReply:
+    """Raises MalformedFrame unless head and number of logits fit the length."""
+    action, phase, cycles, count = _unpack(_DECIDE_HEAD, payload[: _DECIDE_HEAD.size], "DECIDE")
+    if len(payload) != _DECIDE_HEAD.size + 4 * count:
+        raise MalformedFrame(f"DECIDE reply of {len(payload)} bytes with {count} logits")
+    return DecideReply(action, phase, cycles, struct.unpack_from(f"<{count}i", payload, _DECIDE_HEAD.size))
+
+
+def encode_stats_reply(reply: StatsReply) -> bytes:
+    """Payload of a STATS reply."""
+    return _STATS.pack(*(getattr(reply, name) for name in StatsReply.__dataclass_fields__))
+
+
+def decode_stats_reply(payload: bytes) -> StatsReply:
+    """Raises MalformedFrame unless it has 24 bytes."""
+    return StatsReply(*_unpack(_STATS, payload, "STATS"))
+
+
+def encode_error_reply(reply: ErrorReply) -> bytes:
+    """Payload of an ERROR reply."""
+    return bytes((reply.code, reply.detail))
+
+
+def decode_error_reply(payload: bytes) -> ErrorReply:
+    """Raises MalformedFrame unless it has 2 bytes."""
+    if len(payload) != 2:
+        raise MalformedFrame(f"ERROR reply of {len(payload)} bytes")
+    return ErrorReply(payload[0], payload[1])
+
+
+def _unpack(layout: struct.Struct, payload: bytes, what: str) -> tuple[Any, ...]:
+    if len(payload) != layout.size:
+        raise MalformedFrame(f"{what} reply of {len(payload)} bytes, not {layout.size}")
+    return layout.unpack(payload)
+
+
+@dataclass
+class FrameSplitter:
+    """Cuts a byte stream at the delimiters; what grows longer than any frame is dropped up to the next one."""
+
+    dropped_bytes: int = 0
+    _part: bytearray = field(default_factory=bytearray)
+    _overlong: bool = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames completed by `data`, without delimiters; empty ones are left out."""
+        *ends, rest = data.split(DELIMITER)
+        frames = []
+        for end in ends:
+            self._add(end)
+            if self._part:
+                frames.append(bytes(self._part))
+            self.clear()
+        self._add(rest)
+        return frames
+
+    def pending_bytes(self) -> int:
+        """Bytes of a frame that has not ended yet."""
+        return len(self._part)
+
+    def clear(self) -> None:
+        self._part.clear()
+        self._overlong = False
+
+    def _add(self, part: bytes) -> None:
+        if not self._overlong:
+            self._part += part
+            if len(self._part) < MAX_FRAME_BYTES:
+                return
+            self._overlong = True
+            part = bytes(self._part)
+            self._part.clear()
+        self.dropped_bytes += len(part)

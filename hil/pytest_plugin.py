@@ -1,0 +1,127 @@
+"""pytest --hil=simavr | host | PORT: the harness as a pytest plugin.
+
+Fixtures: `board` (an open board that holds the policy's firmware and has said HELLO) and `closed_loop` (runs the loop and gives
+its Verdict). Tests that use them, or are marked `hil`, are skipped with the reason when no board was asked for; when one was
+asked for and is not there, they fail. All verdicts reached are printed at the end and written into the JUnit report.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from hil.boards import Board
+    from hil.job import Job
+    from hil.verdict import Verdict
+
+NO_BOARD = "needs a board: run pytest with --hil=simavr, --hil=host or --hil=PORT (a serial port or pyserial URL)"
+FIXTURES = {"board", "closed_loop", "hil_job"}
+verdicts_key: pytest.StashKey[list[tuple[str, "Verdict"]]] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("hil", "hardware in the loop (tinylight-hil)")
+    group.addoption(
+        "--hil",
+        metavar="BOARD",
+        help="run the tests that need a board on this one: simavr (emulated ATmega328P), host (the firmware built for this "
+        "machine), or a serial port or pyserial URL such as /dev/ttyUSB0. Without it they are skipped; a board that was asked "
+        "for and isn't there is a failure.",
+    )
+    group.addoption(
+        "--hil-network",
+        metavar="NAME",
+        default="crossing",
+        help="network of the closed loop (default: crossing)",
+    )
+    group.addoption(
+        "--hil-policy",
+        metavar="FILE",
+        help="policy file on the board (default: the trained one of the network)",
+    )
+    group.addoption("--hil-baud", metavar="N", type=int, default=115_200, help="baud rate (default: 115200)")
+    group.addoption(
+        "--hil-f-cpu",
+        metavar="HZ",
+        type=int,
+        default=16_000_000,
+        help="clock of the chip (default: 16000000)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "hil: needs a board; runs with --hil=simavr, --hil=host or --hil=PORT")
+    config.stash[verdicts_key] = []
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--hil"):
+        return
+    for item in items:
+        if item.get_closest_marker("hil") or FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.skip(reason=NO_BOARD))
+
+
+@pytest.fixture(scope="session")
+def hil_job(request: pytest.FixtureRequest) -> "Job":
+    """The job that the command line describes."""
+    from hil.job import Job
+    from model import pretrained_policy
+
+    option = request.config.getoption
+    network = option("--hil-network")
+    policy = option("--hil-policy")
+    return Job.named(
+        network,
+        0,
+        Path(policy) if policy else pretrained_policy(network),
+        board=option("--hil"),
+        f_cpu_hz=option("--hil-f-cpu"),
+        baud=option("--hil-baud"),
+    )
+
+
+@pytest.fixture(scope="session")
+def board(hil_job: "Job") -> Iterator["Board"]:
+    """The board that was asked for, open, holding the firmware of the policy."""
+    from hil.boards import open_board
+    from hil.job import build
+
+    firmware, _ = build(hil_job)
+    with open_board(hil_job.board, firmware, f_cpu_hz=hil_job.f_cpu_hz, baud=hil_job.baud) as opened:
+        yield opened
+
+
+@pytest.fixture
+def closed_loop(request: pytest.FixtureRequest, hil_job: "Job") -> Callable[..., "Verdict"]:
+    """closed_loop(**changes) runs the job, with fields of `hil.job.Job` changed, and returns its Verdict."""
+    from hil.job import run_job
+
+    def run(**changes: object) -> "Verdict":
+        job = replace(hil_job, **changes)  # type: ignore[arg-type]
+        verdict = run_job(job)
+        for check in verdict.checks:
+            shown = f"{check.outcome}: {check.measured} (limit {check.limit})"
+            request.node.user_properties.append((f"hil.{check.name}", shown))
+        label = f"{job.network.name}/{job.flow} {job.board}\n{job.f_cpu_hz / 1e6:g} MHz {job.baud} baud"
+        request.config.stash[verdicts_key].append((label, verdict))
+        return verdict
+
+    return run
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    verdicts = config.stash[verdicts_key]
+    if not verdicts:
+        return
+    from rich.console import Console
+
+    from hil.summary import summary_table
+
+    terminalreporter.section("hardware in the loop")
+    with (console := Console(width=terminalreporter._tw.fullwidth)).capture() as capture:
+        console.print(summary_table(verdicts))
+    terminalreporter.write(capture.get())

@@ -1,0 +1,206 @@
+"""The command line: exit codes, one clear line for bad input, JSON results."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from hil import cli
+from hil.cli import parse_flows
+from streetflow.errors import InputError
+
+
+def tinylight(*arguments: str) -> int:
+    """Runs the command in this process and returns its exit code."""
+    argv = sys.argv
+    sys.argv = ["tinylight", *arguments]
+    try:
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+    finally:
+        sys.argv = argv
+    code = left.value.code
+    assert isinstance(code, int)
+    return code
+
+
+def change(file: Path, to: Path, **fields: object) -> Path:
+    content = json.loads(file.read_text())
+    content.update(fields)
+    to.write_text(json.dumps(content))
+    return to
+
+
+@pytest.fixture
+def crossing_policy() -> Path:
+    from model import pretrained_policy
+
+    return pretrained_policy("crossing")
+
+
+@pytest.fixture
+def data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the built-in crossing as the data set `mine`, to spoil."""
+    from streetflow.network import find_network
+
+    source = find_network("crossing")
+    folder = tmp_path / "data" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "roadnet.json").write_bytes(source.roadnet_file.read_bytes())
+    (folder / "flow_0.json").write_bytes(source.flow_files[0].read_bytes())
+    monkeypatch.setenv("TINYLIGHT_DATA", str(tmp_path / "data"))
+    return folder
+
+
+def spoil(file: Path, **changes: object) -> None:
+    """Sets entries of a JSON file, each named by a path such as `roads.0.lanes` with `__` for the dots."""
+    content = json.loads(file.read_text())
+    for path, value in changes.items():
+        *steps, last = (int(step) if step.isdigit() else step for step in path.strip("_").split("__"))
+        place = content
+        for step in steps:
+            place = place[step]
+        place[last] = value
+    file.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("0-9", list(range(10))), ("3", [3]), ("0-2,7", [0, 1, 2, 7]), ("4,0-4", [4, 0, 1, 2, 3])]
+)
+def test_flows_are_numbers_and_ranges(text: str, numbers: list[int]) -> None:
+    assert parse_flows(text, 10) == numbers
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "-3", "5-2", "0-10", "1,,2", "1.5"])
+def test_other_flows_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--flows"):
+        parse_flows(text, 10)
+
+
+@pytest.mark.parametrize("command", ["hil", "train", "evaluate", "size", "networks"])
+def test_help_explains_each_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tinylight(command, "--help") == 0
+    assert "--json" in capsys.readouterr().out
+
+
+BAD_INPUT = [
+    (["evaluate", "--network", "crosing", "--agent", "SOTL"], ["crosing", "crossing"]),
+    (["evaluate", "--network", "crossing", "--agent", "SOTL", "--flows", "0-99"], ["--flows", "99"]),
+    (["evaluate", "--network", "crossing", "--agent", "nobody.json"], ["nobody.json"]),
+    (["evaluate", "--network", "crossing", "--agent", "SOTL", "--json", "missing/out.json"], ["missing"]),
+    (["hil", "--network", "nowhere"], ["nowhere"]),
+    (["hil", "--network", "crossing", "--flow", "99"], ["99"]),
+    (["hil", "--network", "crossing", "--policy", "none.json"], ["none.json"]),
+    (["hil", "--network", "crossing", "--board", "/dev/ttyNone"], ["/dev/ttyNone"]),
+    (["hil", "--network", "crossing", "--engine", "sumo"], ["sumo", "builtin"]),
+    (["hil", "--network", "crossing", "--clearance", "green"], ["green", "all_red"]),
+    (["hil", "--network", "crossing", "--baud", "12345678"], ["12345678"]),
+    (["hil", "--network", "crossing", "--f-cpu", "0"], ["0"]),
+    (["size", "--policy", "none.json"], ["none.json"]),
+    (["train", "--network", "nowhere", "--out", "x.json"], ["nowhere"]),
+    (["train", "--network", "crossing", "--out", "missing/x.json"], ["missing"]),
+    (["train", "--network", "crossing", "--flow", "77", "--out", "x.json"], ["77"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"), BAD_INPUT, ids=lambda value: " ".join(value) if isinstance(value, list) else None
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], named: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert tinylight(*arguments) == 2
+    error = capsys.readouterr().err.strip()
+    assert error.startswith("tinylight: ") and "\n" not in error
+    for word in named:
+        assert word in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_policy_of_a_wrong_hash(crossing_policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = change(crossing_policy, tmp_path / "bad.json", decision_interval_s=30)
+    assert tinylight("hil", "--policy", str(bad)) == 2
+    assert "bad.json: sha256" in capsys.readouterr().err
+
+
+def test_policy_of_wrong_dimensions(crossing_policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = json.loads(crossing_policy.read_text())
+    content["intersections"][0]["layer2"]["weights"].pop()
+    bad = change(crossing_policy, tmp_path / "bad.json", intersections=content["intersections"])
+    assert tinylight("hil", "--policy", str(bad)) == 2
+    assert "bad.json: intersections[0]: layer2.weights" in capsys.readouterr().err
+
+
+def test_policy_of_another_network(crossing_policy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tinylight("hil", "--network", "arterial", "--policy", str(crossing_policy)) == 2
+    assert "crossing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "named"),
+    [
+        ("flow_0.json", {"_0__interval": 0}, ["flow_0.json: [0].interval"]),
+        ("flow_0.json", {"_0__route": ["nowhere", "elsewhere"]}, ["flow_0.json: [0].route", "nowhere"]),
+        ("roadnet.json", {"roads__0__lanes": [{"width": "wide", "maxSpeed": 11}]}, ["roadnet.json: roads[0].lanes[0].width"]),
+    ],
+)
+def test_spoilt_networks(
+    file: str, changes: dict[str, object], named: list[str], data_set: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spoil(data_set / file, **changes)
+    assert tinylight("evaluate", "--network", "mine", "--agent", "SOTL", "--flows", "0") == 2
+    error = capsys.readouterr().err
+    for word in named:
+        assert word in error
+
+
+def test_lane_index_out_of_range(data_set: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    roadnet = json.loads((data_set / "roadnet.json").read_text())
+    number = next(i for i, each in enumerate(roadnet["intersections"]) if not each["virtual"])
+    roadnet["intersections"][number]["roadLinks"][0]["laneLinks"][0]["startLaneIndex"] = 9
+    (data_set / "roadnet.json").write_text(json.dumps(roadnet))
+    assert tinylight("evaluate", "--network", "mine", "--agent", "SOTL", "--flows", "0") == 2
+    assert f"intersections[{number}].roadLinks[0].laneLinks[0].startLaneIndex" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"roads": []', "[1, 2"])
+def test_malformed_json(text: str, data_set: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (data_set / "roadnet.json").write_text(text)
+    assert tinylight("evaluate", "--network", "mine", "--agent", "SOTL", "--flows", "0") == 2
+    assert "roadnet.json: line 1" in capsys.readouterr().err
+
+
+def test_missing_compiler(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], crossing_policy: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert tinylight("size", "--policy", str(crossing_policy)) == 2
+    error = capsys.readouterr().err
+    assert "avr-gcc" in error and "apt" in error
+
+
+def test_evaluate_writes_rows(tmp_path: Path) -> None:
+    out = tmp_path / "rows.json"
+    assert tinylight("evaluate", "--network", "crossing", "--agent", "FixedTime", "--flows", "0,2", "--json", str(out)) == 0
+    rows = json.loads(out.read_text())
+    assert [(row["network"], row["flow"], row["agent"]) for row in rows] == [
+        ("crossing", 0, "FixedTime"),
+        ("crossing", 2, "FixedTime"),
+    ]
+    assert set(rows[0]) >= {"network", "flow", "seed", "agent", "average_travel_time_s", "throughput_veh_per_min"}
+    assert rows[0]["average_travel_time_s"] > 30
+
+
+def test_networks_lists_the_built_in_ones(tmp_path: Path) -> None:
+    out = tmp_path / "networks.json"
+    assert tinylight("networks", "--json", str(out)) == 0
+    assert {"crossing", "arterial"} <= {row["network"] for row in json.loads(out.read_text())}
+
+
+def test_size_fits(tmp_path: Path) -> None:
+    out = tmp_path / "size.json"
+    assert tinylight("size", "--network", "crossing", "--json", str(out)) == 0
+    content = json.loads(out.read_text())
+    assert content["fits"] and 2_000 < content["flash_bytes"] <= 8_192 and Path(content["map"]).is_file()

@@ -1,0 +1,144 @@
+"""The main job on the emulated chip: it passes, and each of its verdicts is shown able to fail."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hil.boards import open_board
+from hil.job import Job, build, judge, run_job
+from hil.verdict import Verdict
+from model import pretrained_policy
+from model.policy import load_policy
+from tests.random_policy import write_random_policy
+from tests.shared_data import needs_data_set
+
+pytestmark = pytest.mark.hil
+
+CLOCKS_HZ = (16_000_000, 8_000_000)
+BAUDS = (115_200, 500_000)
+
+
+@pytest.fixture(scope="module")
+def crossing() -> Job:
+    return Job.named("crossing", 0, pretrained_policy("crossing"))
+
+
+def failed(verdict: Verdict) -> set[str]:
+    return {check.name for check in verdict.checks if check.outcome == "fail"}
+
+
+@pytest.mark.parametrize("network", ["crossing", "arterial", pytest.param("Hangzhou1", marks=needs_data_set("Hangzhou1"))])
+def test_chip_host_and_reference_agree(network: str, closed_loop) -> None:
+    """On every logit of every decision, and so on the travel time."""
+    policy = pretrained_policy(network)
+    chosen = closed_loop(network=Job.named(network, 0, policy).network, policy_file=policy)
+    assert chosen.passed, failed(chosen)
+    host = run_job(Job.named(network, 0, policy, board="host"))
+    assert host.passed, failed(host)
+    assert len(chosen.records) == len(host.records) == 180 * len(load_policy(policy).intersections)
+    for ours, theirs in zip(chosen.records, host.records, strict=True):
+        assert ours.logits == theirs.logits == ours.expected_logits
+        assert ours.phase == theirs.phase == ours.expected_phase
+    assert chosen.figures["traffic"] == host.figures["traffic"]
+
+
+@pytest.mark.parametrize("f_cpu_hz", CLOCKS_HZ)
+@pytest.mark.parametrize("baud", BAUDS)
+def test_latency_and_footprint(f_cpu_hz: int, baud: int, closed_loop) -> None:
+    """One intersection at each clock and baud rate: within 0.1 s, 30,000 cycles, 8 KB flash, 1 KB RAM with the stack."""
+    verdict = closed_loop(f_cpu_hz=f_cpu_hz, baud=baud, board="simavr")
+    assert verdict.passed, failed(verdict)
+    latency, footprint = verdict.figures["latency"], verdict.figures["footprint"]
+    assert isinstance(latency, dict) and isinstance(footprint, dict)
+    assert latency["round_trip_us"]["max"] <= 100_000
+    assert 8_000 <= latency["compute_cycles"]["p50"] <= latency["compute_cycles"]["max"] <= 30_000
+    assert latency["compute_us"]["max"] == pytest.approx(latency["compute_cycles"]["max"] / f_cpu_hz * 1e6)
+    # Nothing is faster than its parts: the response holds the inference, the round trip holds the response.
+    assert latency["compute_us"]["p50"] < latency["response_us"]["p50"] < latency["round_trip_us"]["p50"]
+    assert 2_000 <= footprint["flash_bytes"] <= 8_192
+    assert 200 <= footprint["static_ram_bytes"] + footprint["stack_bytes"] <= 1_024
+    assert footprint["stack_bytes"] >= 20
+
+
+def test_same_run_same_cycles(crossing: Job) -> None:
+    """The emulated chip is deterministic: two runs agree on every figure."""
+    first, second = run_job(crossing), run_job(crossing)
+    assert first.records == second.records and first.figures == second.figures
+
+
+def test_slow_kernel_fails_latency(crossing: Job) -> None:
+    """0.11 s of work a decision: too late, so no decision arrives within the budget."""
+    verdict = run_job(replace(crossing, firmware_flags=("-DTL_SLOWDOWN_CYCLES=1760000",)))
+    assert failed(verdict) >= {"latency"}
+    assert not verdict.passed
+
+
+def test_late_answers_fail_latency(crossing: Job) -> None:
+    """Answers that arrive, but after the limit, fail as well: here the limit is put below what the chip needs."""
+    from hil.closed_loop import LoopResult
+    from hil.verdict import check_latency
+
+    verdict = run_job(crossing)
+    slowest = max(record.round_trip_us for record in verdict.records if record.round_trip_us is not None)
+    result = LoopResult(verdict.records)
+    assert check_latency(result, budget_us=slowest).outcome == "pass"
+    assert check_latency(result, budget_us=slowest - 1).outcome == "fail"
+
+
+def test_policy_too_large_fails_the_footprint(tmp_path: Path, crossing: Job) -> None:
+    """Forty intersections of the paper's size don't fit 32 KB: told in bytes, and not run."""
+    from hil.build import build_firmware
+    from hil.footprint import measure
+    from hil.job import judge_fit
+
+    big = tmp_path / "big.json"
+    write_random_policy(big, shapes=[((12, 9), (18, 20), 9)] * 40)
+    verdict = judge_fit(replace(crossing, policy_file=big), load_policy(big), measure(build_firmware(big)))
+    assert failed(verdict) == {"flash"}
+    assert verdict.check("handshake").outcome == "not measured"
+    assert int(verdict.check("flash").measured.split()[0]) > 40_000
+
+
+def test_firmware_ballast_fails_the_footprint(crossing: Job) -> None:
+    verdict = run_job(replace(crossing, firmware_flags=("-DTL_BALLAST_BYTES=30000",)))
+    assert failed(verdict) == {"flash"}
+
+
+def test_one_weight_changed_on_the_chip_fails_equality(crossing: Job) -> None:
+    verdict = run_job(replace(crossing, firmware_flags=("-DTL_FLIP_WEIGHT=3",)))
+    assert "equality" in failed(verdict) and "handshake" not in failed(verdict)
+    assert verdict.check("equality").detail
+
+
+def test_wrong_policy_on_the_board_fails_the_handshake(crossing: Job, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    write_random_policy(other)
+    firmware, footprint = build(replace(crossing, policy_file=other))
+    policy = load_policy(crossing.policy_file)
+    with open_board("simavr", firmware, f_cpu_hz=crossing.f_cpu_hz, baud=crossing.baud) as board:
+        verdict = judge(crossing, policy, crossing.environment(policy), board, footprint)
+    assert failed(verdict) == {"handshake"}
+    assert "WrongPolicy" in verdict.check("handshake").measured
+
+
+def test_garbage_fails(crossing: Job) -> None:
+    """A board that talks nonsense after 20 decisions: counted, the light keeps its phase, the run ends."""
+    verdict = run_job(replace(crossing, firmware_flags=("-DTL_GARBAGE_AFTER=20",)))
+    assert failed(verdict) >= {"latency", "equality"}
+    assert [record.answered for record in verdict.records] == [True] * 20 + [False] * 160
+    assert verdict.records[20].fault is not None and verdict.records[20].fault.startswith("GarbageAnswer")
+
+
+def test_garbage_from_the_start_fails_the_handshake(crossing: Job) -> None:
+    assert failed(run_job(replace(crossing, firmware_flags=("-DTL_GARBAGE",)))) == {"handshake"}
+
+
+def test_silence_fails(crossing: Job) -> None:
+    verdict = run_job(replace(crossing, firmware_flags=("-DTL_SILENT_AFTER=20",)))
+    assert failed(verdict) >= {"latency", "equality"}
+    assert verdict.records[-1].fault is not None and verdict.records[-1].fault.startswith("NoAnswer")
+
+
+def test_silence_from_the_start_fails_the_handshake(crossing: Job) -> None:
+    assert failed(run_job(replace(crossing, firmware_flags=("-DTL_SILENT_AFTER=0",)))) == {"handshake"}

@@ -1,0 +1,55 @@
+"""pytest --hil: skipped with the reason without it, a failure when the board is missing, a table at the end."""
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+TEST = """
+    import pytest
+
+    def test_loop(closed_loop):
+        assert closed_loop().passed
+
+    def test_board(board):
+        assert board.name
+
+    @pytest.mark.hil
+    def test_marked():
+        pass
+
+    def test_other():
+        pass
+"""
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(TEST)
+    return pytester
+
+
+def test_without_a_board_the_tests_are_skipped_with_the_reason(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_subprocess("-rs")
+    result.assert_outcomes(passed=1, skipped=3)
+    result.stdout.fnmatch_lines(["*needs a board: run pytest with --hil=simavr*"])
+
+
+def test_a_missing_board_is_a_failure(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_subprocess("--hil=/dev/ttyNone")
+    outcomes = result.parseoutcomes()
+    assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 2
+    result.stdout.fnmatch_lines(["*/dev/ttyNone*"])
+
+
+def test_an_unknown_network_is_a_failure(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_subprocess("--hil=simavr", "--hil-network=nowhere")
+    assert "passed" not in result.parseoutcomes() or result.parseoutcomes()["passed"] == 2
+    result.stdout.fnmatch_lines(["*nowhere*"])
+
+
+def test_verdicts_are_printed_and_reported(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_subprocess("--hil=simavr", "--hil-baud=500000", "--junitxml=report.xml")
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["*hardware in the loop*", "*crossing/0 simavr*"])
+    report = (suite.path / "report.xml").read_text()
+    assert 'name="hil.latency"' in report and 'name="hil.equality" value="pass: 180 of 180' in report
