@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hil import cli
-from hil.cli import parse_flows
+from hil.commands.common import parse_flows
 from streetflow.errors import InputError
 
 

@@ -1,0 +1,119 @@
+"""`tinylight hil`: traffic with the chip in the loop, judged."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hil.commands.common import (
+    ClearanceOption,
+    EngineOption,
+    JsonOption,
+    console,
+    progress_bar,
+    require_writable,
+    say,
+    trained_policy,
+)
+
+if TYPE_CHECKING:
+    from hil.job import Job
+    from hil.verdict import Verdict
+
+
+def hil(
+    board: Annotated[
+        str,
+        typer.Option(
+            metavar="simavr|host|URL",
+            help="Where the policy runs: simavr (emulated ATmega328P), host (the firmware built for this machine), or a real "
+            "board's serial port or pyserial URL, such as /dev/ttyUSB0 or rfc2217://bench:4000.",
+        ),
+    ] = "simavr",
+    network: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Road network (may be given more than once). Default: all at hand that a trained policy exists for.",
+        ),
+    ] = None,
+    flow: Annotated[int, typer.Option(metavar="K", min=0, help="Which demand file of the network: flow_K.json.")] = 0,
+    policy: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Policy file. Default: the trained policy that comes with the network."),
+    ] = None,
+    engine: EngineOption = "builtin",
+    f_cpu: Annotated[int, typer.Option("--f-cpu", metavar="HZ", help="Clock of the chip.")] = 16_000_000,
+    baud: Annotated[int, typer.Option(metavar="N", help="Speed of the serial line.")] = 115_200,
+    clearance: ClearanceOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Run traffic with the chip in the loop, and judge it.
+
+    The simulator steps the network; at every decision the features go over the serial line to the board, which runs the pruned
+    8-bit network and answers with the phase. The verdict covers latency (0.1 s), flash and RAM, equality with the integer
+    reference on every logit, and the traffic's travel time. Exit code 1 if any verdict fails.
+    """
+    from hil.job import Job
+    from hil.json_file import write_json
+    from hil.summary import summary_table
+    from hil.verdict import latency_table, verdict_table
+    from model import pretrained_policies
+
+    if network:
+        names = network
+    elif policy is not None:
+        from model.policy import load_policy
+
+        names = [load_policy(policy).network]
+    else:
+        from streetflow.network import list_networks
+
+        names = [entry.name for entry in list_networks() if entry.name in pretrained_policies()]
+    require_writable(json_file)
+    jobs = [
+        Job.named(
+            name,
+            flow,
+            policy or trained_policy(name),
+            board=board,
+            engine=engine,
+            f_cpu_hz=f_cpu,
+            baud=baud,
+            clearance=clearance,
+        )
+        for name in names
+    ]
+    verdicts = []
+    for job in jobs:
+        verdict = _run_with_progress(job)
+        title = f"{job.network.name}, flow {job.flow}, on {job.board} at {job.f_cpu_hz / 1e6:g} MHz, {job.baud} baud"
+        console.print(verdict_table(verdict, title))
+        if "latency" in verdict.figures:
+            console.print(latency_table(verdict))
+        say(
+            "; ".join(f"{key} {value}" for key, value in verdict.provenance.items() if "sha256" not in key),
+            style="dim",
+        )
+        console.print()
+        verdicts.append((job.network.name, verdict))
+    if len(verdicts) > 1:
+        console.print(summary_table(verdicts, "all runs (largest of each figure)"))
+    passed = all(verdict.passed for _, verdict in verdicts)
+    if json_file is not None:
+        runs = [verdict.as_dict() for _, verdict in verdicts]
+        write_json({"passed": passed, "runs": runs}, json_file)
+    say("PASS" if passed else "FAIL", style="bold green" if passed else "bold red")
+    raise typer.Exit(0 if passed else 1)
+
+
+def _run_with_progress(job: "Job") -> "Verdict":
+    from hil.job import run_job
+
+    with progress_bar() as bar:
+        task = bar.add_task("starting", total=None)
+
+        def told(what: str, made: int, total: int) -> None:
+            bar.update(task, description=what, completed=made, total=total)
+
+        return run_job(job, progress=told)

@@ -1,0 +1,115 @@
+"""`tinylight train`: from traffic to a policy file."""
+
+import csv
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from hil.commands.common import JsonOption, NetworkOption, console, progress_bar, require_writable, say
+from streetflow.errors import InputError
+
+if TYPE_CHECKING:
+    from model.training import EpisodeRow
+
+
+def train(
+    network: NetworkOption,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Policy file to write.")],
+    flow: Annotated[int, typer.Option(metavar="K", min=0, help="Demand to train on: flow_K.json.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of all randomness: same seed, same file.")] = 0,
+    replicas: Annotated[
+        int,
+        typer.Option(
+            metavar="R",
+            min=1,
+            help="Train the seeds S to S+R-1 side by side and keep the one that does best on the training flow.",
+        ),
+    ] = 1,
+    features: Annotated[
+        str, typer.Option(metavar="PRESET|NAMES", help="Features to search: a preset, or names separated by commas.")
+    ] = "release",
+    clearance: Annotated[
+        str, typer.Option("--clearance", metavar="hold|yellow|all_red", help="What the light shows between two phases.")
+    ] = "hold",
+    search_episodes: Annotated[int, typer.Option(metavar="N", min=1, help="Episodes with the super-graph.")] = 64,
+    refine_episodes: Annotated[int, typer.Option(metavar="N", min=1, help="Episodes with the sub-graph.")] = 128,
+    max_parameters: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Largest sub-graph of an intersection, in weights and biases. Default: any."),
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="Write loss, entropies and travel time of every episode here.")
+    ] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Train a policy: search the super-graph, prune it to two features and one component a layer, refine, quantise.
+
+    The defaults are the paper's. Stopped in the middle, it leaves FILE.checkpoint; the same command goes on from there
+    and ends with the same policy as without the stop.
+    """
+    try:
+        import torch  # noqa: F401
+    except ImportError as fault:
+        raise InputError("tinylight train", "", "needs PyTorch: pip install 'tinylight-hil[train]'") from fault
+    from hil.json_file import write_json
+    from model.train_policy import train_policy
+    from model.training import EpisodeRow, Progress, TrainingConfig
+    from streetflow.network import find_network
+
+    for file in (out, log, json_file):
+        require_writable(file)
+    found = find_network(network)
+    found.flow_file(flow)
+    checkpoint = out.with_name(f"{out.name}.checkpoint")
+    resume_from = checkpoint if checkpoint.is_file() else None
+    if resume_from is not None:
+        say(f"going on from {checkpoint}", style="dim")
+    rows: list[EpisodeRow] = []
+    with progress_bar() as bar:
+        task = bar.add_task(f"training on {network}, flow {flow}", total=search_episodes + refine_episodes)
+
+        def told(state: Progress) -> None:
+            rows.extend(state.rows)
+            times = [row.average_travel_time_s for row in state.rows]
+            label = f"{state.rows[0].stage}: travel time {min(times):.1f} s"
+            bar.update(task, description=label, completed=state.done_episodes, total=state.total_episodes)
+
+        policy = train_policy(
+            found,
+            flow,
+            seed,
+            out,
+            replicas=replicas,
+            features=features,
+            clearance=clearance,
+            config=TrainingConfig(
+                search_episodes=search_episodes, refine_episodes=refine_episodes, max_parameters=max_parameters
+            ),
+            progress=told,
+            checkpoint=checkpoint,
+            resume_from=resume_from,
+        )
+    checkpoint.unlink(missing_ok=True)
+    table = Table(title=f"{out}: policy {policy.sha256[:12]}", title_justify="left")
+    for heading in ("flow", "float: travel time s", "integers: travel time s"):
+        table.add_column(heading, justify="right")
+    for row in policy.measured:
+        table.add_row(str(row.flow), f"{row.float_average_travel_time_s:.3f}", f"{row.integer_average_travel_time_s:.3f}")
+    console.print(table)
+    for part in policy.intersections:
+        kept = " + ".join(f"{feature.name} ({feature.width})" for feature in part.features)
+        say(f"{part.id}: {kept} -> {part.hidden[0]} -> {part.hidden[1]} -> {len(part.phases)}, {part.n_parameters} parameters")
+    if log is not None:
+        _write_log(rows, log)
+    if json_file is not None:
+        write_json(policy.model_dump(mode="json", include={"sha256", "network", "provenance", "measured"}), json_file)
+
+
+def _write_log(rows: list["EpisodeRow"], file: Path) -> None:
+    with file.open("w", newline="", encoding="utf-8") as stream:
+        table = csv.DictWriter(stream, [field.name for field in fields(rows[0])])
+        table.writeheader()
+        table.writerows(asdict(row) for row in rows)
