@@ -17,7 +17,7 @@ from streetflow.errors import InputError
 from streetflow.flow import VehicleKind
 
 _FORMAT = "streetflow-archive"
-_VERSION = 1
+_VERSION = 2
 # What a step changes. Not in it, as in CityFlow: which flows were dropped, the numbering of pushed vehicles.
 _FIXED_SIZE = (
     "counters", "reals", "rng", "head", "tail", "n_vehicles", "arrival_step", "arrival_after", "queue_head",
@@ -64,6 +64,8 @@ class Archive:
                 raise InputError("archive", name, "is of another road network or flow file")
         if self._arrays["reals"][t.DELTA] != tables.state.reals[t.DELTA]:
             raise InputError("archive", "interval", "is of an engine with another step length")
+        if self._arrays["counters"][t.LANE_CHANGE] != tables.state.counters[t.LANE_CHANGE]:
+            raise InputError("archive", "laneChange", "is of an engine with another setting")
         tables.grow("slots", self.n_slots)
         kind, route, way = (self._arrays[name] for name in ("kind", "route", "way"))
         if self._demand is not demand:
@@ -144,10 +146,10 @@ _REAL_FIELDS = frozenset(field.name for field in t.FIELDS if field.block.endswit
 
 
 def _to_json(values: NDArray[Any]) -> list[Any]:
-    return [None if isinstance(x, float) and math.isnan(x) else x for x in values.tolist()]
+    return [x if math.isfinite(x) else str(x) for x in values.tolist()]
 
 
 def _from_json(name: str, values: list[Any]) -> NDArray[Any]:
     if name in _REAL_FIELDS:
-        return np.array([math.nan if x is None else float(x) for x in values], np.float64)
+        return np.array([float(x) for x in values], np.float64)
     return np.array(values, np.int32)

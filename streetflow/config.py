@@ -28,6 +28,7 @@ class Config:
     save_replay: bool = False
     roadnet_log_file: str = ""
     replay_log_file: str = ""
+    lane_change: bool = False
 
 
 def check_interval(interval_s: float, file: str | Path, place: str) -> None:
@@ -61,9 +62,11 @@ def load_config(path: str | Path) -> Config:
     save_replay = take("saveReplay", Cursor.boolean, False)
     roadnet_log_file = take("roadnetLogFile", Cursor.text, "") if save_replay else ""
     replay_log_file = take("replayLogFile", Cursor.text, "") if save_replay else ""
-    if root.value.get("laneChange") is True:
-        problems.add("laneChange", "lane changing isn't supported yet: set it to false")
+    lane_change = root.value.get("laneChange", False)
     problems.raise_if_any()
+    if not isinstance(lane_change, bool):
+        message = f"{path}: laneChange: neither true nor false: lanes aren't changed, as in CityFlow"
+        warnings.warn(message, InputWarning, stacklevel=2)
     check_interval(interval_s, path, "interval")
     return Config(
         interval_s=interval_s,
@@ -75,4 +78,5 @@ def load_config(path: str | Path) -> Config:
         save_replay=save_replay,
         roadnet_log_file=directory + roadnet_log_file,
         replay_log_file=directory + replay_log_file,
+        lane_change=lane_change is True,
     )

@@ -20,10 +20,11 @@ from streetflow.roadnet import check_phase_times
 
 _INITIAL_SLOTS = 64
 _MAX_CLOCKS = 4_000_000
+SHADOW_SUFFIX = "_shadow"
 
 
 class EngineCore:
-    """A running simulation, equal step by step to CityFlow's (without lane changing).
+    """A running simulation, equal step by step to CityFlow's.
 
     Lanes and intersections are numbered in file order. Units: m, s, m/s.
 
@@ -51,11 +52,14 @@ class EngineCore:
         interval_s: float = 1.0,
         seed: int = 0,
         rl_traffic_light: bool = True,
+        lane_change: bool = False,
         accept_integral_floats: bool = False,
     ) -> Self:
         """An engine without a config file. accept_integral_floats: read a startTime such as 5.0 as 5."""
         check_interval(interval_s, "Engine.from_files", "interval_s")
-        config = Config(float(interval_s), int(seed), "", str(roadnet_file), str(flow_file), rl_traffic_light)
+        config = Config(
+            float(interval_s), int(seed), "", str(roadnet_file), str(flow_file), rl_traffic_light, lane_change=lane_change
+        )
         engine = cls.__new__(cls)
         engine._construct(config, accept_integral_floats)
         return engine
@@ -67,7 +71,8 @@ class EngineCore:
         if not config.rl_traffic_light:
             check_phase_times(roadnet)
         self._flows = read_flows(config.flow_file, roadnet.road_index, accept_integral_floats)
-        self._demand = Demand(self._network, config.interval_s)
+        self._demand = Demand(self._network, config.interval_s, config.lane_change)
+        self._step_kernel = _step_kernel(config.lane_change)
 
         self.lane_ids = roadnet.lane_ids
         self.lane_index = {name: i for i, name in enumerate(self.lane_ids)}
@@ -85,7 +90,9 @@ class EngineCore:
             "priority_buckets": t.PRIORITY_BUCKETS,
             "flows": len(self._flows),
             "slots": _INITIAL_SLOTS,
+            "changers": _INITIAL_SLOTS if config.lane_change else 0,
             "path": 1,
+            "sideways": 1,
             "routes": 1,
             "candidates": 1,
             "kinds": t.KIND_SIZE,
@@ -95,6 +102,7 @@ class EngineCore:
         self._network.fill(state)
         state.reals[t.DELTA] = config.interval_s
         state.counters[t.OWN_LIGHTS] = not config.rl_traffic_light
+        state.counters[t.LANE_CHANGE] = config.lane_change
         self.lane_length_m: NDArray[np.float64] = state.length[: self._n_lanes].copy()
         self.lane_max_speed_mps: NDArray[np.float64] = state.speed_limit[: self._n_lanes].copy()
         self._number_flows(state)
@@ -151,13 +159,13 @@ class EngineCore:
 
     def next_step(self) -> None:
         """Simulate one step of `interval` seconds. StepError if a vehicle comes to a dead end of its route."""
-        if kernel_step.step_many(*self._arguments, 1):
+        if self._step_kernel(*self._arguments, 1):
             self._continue(1)
 
     def step_many(self, n: int) -> None:
         """Simulate n steps in one call of compiled code."""
         last = int(self._tables.state.counters[t.STEP]) + n
-        if kernel_step.step_many(*self._arguments, n):
+        if self._step_kernel(*self._arguments, n):
             self._continue(last - int(self._tables.state.counters[t.STEP]))
 
     def _continue(self, n: int) -> None:
@@ -167,8 +175,8 @@ class EngineCore:
             counters = self._tables.state.counters
             if counters[t.BROKEN]:
                 self._stop_at_dead_end()
-            self._make_room(int(counters[t.N_ACTIVE_FLOWS]) * (int(self.config.interval_s) + 2))
-            if not kernel_step.step_many(*self._arguments, last - int(counters[t.STEP])):
+            self._make_room(int(counters[t.N_NEEDED]))
+            if not self._step_kernel(*self._arguments, last - int(counters[t.STEP])):
                 return
 
     def _stop_at_dead_end(self) -> None:
@@ -188,8 +196,13 @@ class EngineCore:
             return
         first_new = self._tables.sizes["slots"]
         self._tables.grow("slots", first_new + n - n_free)
-        self._refresh()
+        self._grow_changers()
         self._add_free_slots(first_new)
+
+    def _grow_changers(self) -> None:
+        if self.config.lane_change:
+            self._tables.grow("changers", self._tables.sizes["slots"])
+        self._refresh()
 
     def _add_free_slots(self, first: int) -> None:
         """Make the slots from ``first`` on free; lower numbers are used first."""
@@ -211,7 +224,7 @@ class EngineCore:
             to_empty[:] = -1
         for counter in (
             t.STEP, t.FLIP, t.N_RUNNING, t.N_PRESENT, t.N_FINISHED, t.N_FREE, t.N_FREED, t.N_PENDING,
-            t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN,
+            t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN, t.N_CREATED,
         ):  # fmt: skip
             state.counters[counter] = 0
         state.reals[t.FLOW_CLOCK] = 0.0
@@ -330,7 +343,16 @@ class EngineCore:
 
     def _vehicle_id(self, v: int) -> str:
         flow, ordinal = int(self._tables.state.flow[v]), int(self._tables.state.ordinal[v])
-        return f"flow_{flow}_{ordinal}" if flow >= 0 else f"manually_pushed_{ordinal}"
+        name = f"flow_{flow}_{ordinal}" if flow >= 0 else f"manually_pushed_{ordinal}"
+        return name + SHADOW_SUFFIX if self._tables.state.role[v] == t.SHADOW else name
+
+
+def _step_kernel(lane_change: bool) -> Any:
+    if not lane_change:
+        return kernel_step.step_many
+    from streetflow import kernel_lane_step
+
+    return kernel_lane_step.step_many
 
 
 def _missed_flows(flows: tuple[Flow, ...], delta: float) -> tuple[int, ...]:

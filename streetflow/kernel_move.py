@@ -8,6 +8,7 @@ from streetflow.kernel_entry import remove_vehicle
 from streetflow.kernel_leader import find_leader
 from streetflow.tables import (
     DELTA,
+    DONE,
     FINISHED_TIME,
     N_FINISHED,
     N_FREE,
@@ -32,9 +33,10 @@ def move(s, n_movers, new_distance):  # type: ignore[no-untyped-def]
         _take_out(s, drivable, v)
         s.previous[v] = drivable
         if s.mover_way[i] < 0:
-            s.counters[N_FINISHED] += 1
             s.counters[N_RUNNING] -= 1
-            s.reals[FINISHED_TIME] += now - s.enter_step[v] * s.reals[DELTA]
+            if s.role[v] != DONE:
+                s.counters[N_FINISHED] += 1
+                s.reals[FINISHED_TIME] += now - s.enter_step[v] * s.reals[DELTA]
             remove_vehicle(s, v)
             release(s, v)
     for i in range(n_movers):

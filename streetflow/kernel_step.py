@@ -15,6 +15,7 @@ from streetflow.tables import (
     FLIP,
     N_ACTIVE_FLOWS,
     N_FREE,
+    N_NEEDED,
     OWN_LIGHTS,
     STEP,
     State,
@@ -26,17 +27,34 @@ __all__ = ["FAULT_DEAD_END", "FAULT_NO_SLOTS", "OK", "push", "set_phases", "step
 
 
 @helper
+def begin_step(s: State, slots_per_vehicle: int, n_others: int) -> int:
+    """Start flows and see that there are slots for the vehicles they may create, and for n_others more."""
+    if s.counters[BROKEN]:
+        return FAULT_DEAD_END
+    start_flows(s)
+    most_new = s.counters[N_ACTIVE_FLOWS] * (int(s.reals[DELTA]) + 2)
+    s.counters[N_NEEDED] = most_new * slots_per_vehicle + n_others
+    return FAULT_NO_SLOTS if s.counters[N_NEEDED] > s.counters[N_FREE] else OK
+
+
+@helper
+def end_step(s: State) -> None:
+    """The new values become current; then the lights' own plan, if they have one."""
+    s.counters[FLIP] = 1 - s.counters[FLIP]
+    if s.counters[OWN_LIGHTS]:
+        run_own_lights(s)
+    s.counters[STEP] += 1
+
+
+@helper
 def one_step(s: State) -> int:
     """The eleven phases of section 4 but the replay line. Returns OK or a fault.
 
     After FAULT_NO_SLOTS nothing has happened and the step can be tried again with more slots.
     """
-    if s.counters[BROKEN]:
-        return FAULT_DEAD_END
-    start_flows(s)
-    most_new = s.counters[N_ACTIVE_FLOWS] * (int(s.reals[DELTA]) + 2)
-    if most_new > s.counters[N_FREE]:
-        return FAULT_NO_SLOTS
+    fault = begin_step(s, 1, 0)
+    if fault != OK:
+        return fault
     flip = s.counters[FLIP]
     distance = s.distance_1 if flip else s.distance_0
     new_distance = s.distance_0 if flip else s.distance_1
@@ -52,11 +70,8 @@ def one_step(s: State) -> int:
         s.counters[BROKEN] = 1
         return fault
     move(s, n_movers, new_distance)
-    s.counters[FLIP] = 1 - flip
     find_leaders(s, new_distance)
-    if s.counters[OWN_LIGHTS]:
-        run_own_lights(s)
-    s.counters[STEP] += 1
+    end_step(s)
     return OK
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from streetflow.roadnet import LaneLink, Point, RoadLink, Roadnet, read_roadnet
 from streetflow.routing import Router
 from streetflow.tables import State
 
+SEGMENT_M = 70.0  # lanes are cut into segments of at most this length for lane changing
 _BITS = 31  # used per int32 word: masks stay positive
 
 
@@ -117,10 +119,14 @@ def _build(roadnet: Roadnet) -> NetworkTables:
     flat_out = [k for of_lane in lane_out for k in of_lane]
     flat_phase_links = [k for of_phase in phase_links for k in of_phase]
     flat_crossings = [crossing for of_link in crossings for crossing in of_link]
+    n_segments = [
+        max(math.ceil(polyline_length(road.points) / SEGMENT_M), 1) for road in roadnet.roads for _ in range(road.n_lanes)
+    ]
     speed_limits = [v for road in roadnet.roads for v in road.lane_max_speeds_mps]
     ints: dict[str, object] = {
         "out_first": _prefix([len(of_lane) for of_lane in lane_out]),
         "out_links": flat_out,
+        "segment_first": _prefix(n_segments),
         "start_lane": [lane_link.start_lane for _, _, lane_link in links],
         "end_lane": [lane_link.end_lane for _, _, lane_link in links],
         "rank": [road_link.rank for _, road_link, _ in links],
@@ -138,6 +144,7 @@ def _build(roadnet: Roadnet) -> NetworkTables:
     }
     reals: dict[str, object] = {
         "length": lane_lengths + link_lengths,
+        "lane_width": [width for road in roadnet.roads for width in road.lane_widths_m],
         "speed_limit": speed_limits + [LANE_LINK_SPEED_LIMIT_MPS] * n_links,
         "crossing_own": [crossing.own_m for crossing in flat_crossings],
         "crossing_other": [crossing.other_m for crossing in flat_crossings],
@@ -149,6 +156,7 @@ def _build(roadnet: Roadnet) -> NetworkTables:
     sizes = {
         "lanes": n_lanes,
         "lanes_1": n_lanes + 1,
+        "segments": sum(n_segments),
         "links": n_links,
         "links_1": n_links + 1,
         "drivables": n_lanes + n_links,
