@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from dataclasses import astuple
@@ -20,7 +21,7 @@ _FORMAT = "streetflow-archive"
 _VERSION = 2
 # What a step changes. Not in it, as in CityFlow: which flows were dropped, the numbering of pushed vehicles.
 _FIXED_SIZE = (
-    "counters", "reals", "rng", "head", "tail", "n_vehicles", "arrival_step", "arrival_after", "queue_head",
+    "counters", "reals", "rng", "head", "tail", "n_vehicles", "n_waiting", "arrival_step", "arrival_after", "queue_head",
     "queue_tail", "out_count", "is_open", "phase_index", "phase_remaining", "flow_counter", "flow_credit",
     "active_flows",
 )  # fmt: skip
@@ -37,12 +38,14 @@ class Archive:
         routes: list[tuple[bool, tuple[int, ...]]],
         kinds: list[VehicleKind],
         ways: dict[int, tuple[tuple[int, ...], int, int, int]],
+        inputs: str,
         demand: Demand | None,
     ) -> None:
         self._arrays = arrays
         self._routes = routes  # by route number: valid, roads
         self._kinds = kinds
         self._ways = ways  # slot: roads, position and lane where its way starts, place on the way
+        self._inputs = inputs  # fingerprint of the road network and the flows
         self._demand = demand  # the engine's own numbering, if the archive was taken in this process
 
     @property
@@ -50,18 +53,17 @@ class Archive:
         return int(self._arrays["status"].size)
 
     @classmethod
-    def take(cls, tables: t.Tables, demand: Demand) -> Archive:
+    def take(cls, tables: t.Tables, demand: Demand, inputs: str) -> Archive:
         state = tables.state
         arrays = {name: getattr(state, name).copy() for name in (*_FIXED_SIZE, *_BY_SLOT)}
         ways = {int(v): demand.way_at(int(state.way[v])) for v in np.flatnonzero(state.status >= t.WAITING)}
         routes = list(zip(demand.valid, demand.routes, strict=True))
-        return cls(arrays, routes, list(demand.kinds), ways, demand)
+        return cls(arrays, routes, list(demand.kinds), ways, inputs, demand)
 
-    def restore(self, tables: t.Tables, demand: Demand) -> None:
+    def restore(self, tables: t.Tables, demand: Demand, inputs: str) -> None:
         """Write the snapshot into an engine's tables. InputError if it is of another network or demand."""
-        for name in _FIXED_SIZE:
-            if self._arrays[name].shape != getattr(tables.state, name).shape:
-                raise InputError("archive", name, "is of another road network or flow file")
+        if self._inputs != inputs:
+            raise InputError("archive", "inputs", "is of another road network or flow file")
         if self._arrays["reals"][t.DELTA] != tables.state.reals[t.DELTA]:
             raise InputError("archive", "interval", "is of an engine with another step length")
         if self._arrays["counters"][t.LANE_CHANGE] != tables.state.counters[t.LANE_CHANGE]:
@@ -103,11 +105,13 @@ class Archive:
         content = {
             "format": _FORMAT,
             "version": _VERSION,
+            "inputs": self._inputs,
             "arrays": {name: _to_json(values) for name, values in self._arrays.items()},
             "routes": [[valid, list(roads)] for valid, roads in self._routes],
             "kinds": [astuple(kind) for kind in self._kinds],
             "ways": {str(v): [list(way[0]), *way[1:]] for v, way in self._ways.items()},
         }
+        content["sha256"] = _digest(content)
         try:
             Path(path).write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
         except OSError as fault:
@@ -115,7 +119,7 @@ class Archive:
 
     @classmethod
     def read(cls, path: str | Path) -> Archive:
-        """Read what `dump` wrote. InputError if it isn't that."""
+        """Read what `dump` wrote. InputError if it isn't that, to the last digit."""
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as fault:
@@ -126,20 +130,24 @@ class Archive:
             raise InputError(path, "format", f"must be {_FORMAT!r}: this isn't an engine's snapshot")
         if content.get("version") != _VERSION:
             raise InputError(path, "version", f"must be {_VERSION}, is {content.get('version')!r}")
+        if content.pop("sha256", None) != _digest(content):
+            raise InputError(path, "sha256", "doesn't fit: the file was damaged or changed after it was written")
         try:
             arrays = {name: _from_json(name, content["arrays"][name]) for name in (*_FIXED_SIZE, *_BY_SLOT)}
-            n_slots = arrays["status"].size
-            if any(arrays[name].shape != (n_slots,) for name in _BY_SLOT):
-                raise ValueError("arrays of vehicles differ in size")
             return cls(
                 arrays,
                 [(bool(valid), tuple(map(int, roads))) for valid, roads in content["routes"]],
                 [VehicleKind(*map(float, kind)) for kind in content["kinds"]],
                 {int(v): (tuple(map(int, w[0])), int(w[1]), int(w[2]), int(w[3])) for v, w in content["ways"].items()},
+                str(content["inputs"]),
                 None,
             )
-        except (KeyError, TypeError, ValueError, OverflowError) as fault:
+        except (KeyError, TypeError, ValueError, OverflowError, IndexError, AttributeError) as fault:
             raise InputError(path, "", f"not a snapshot: {fault!r}") from None
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 _REAL_FIELDS = frozenset(field.name for field in t.FIELDS if field.block.endswith("f"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,6 +33,8 @@ class EngineCore:
     Attributes:
         lane_ids, intersection_ids: names by number; lane_index, intersection_index: numbers by name.
         lane_length_m, lane_max_speed_mps: float64[lanes].
+        lane_vehicle_count_view, lane_waiting_count_view: int32[lanes], read-only: what `lane_vehicle_counts` and
+            `lane_waiting_counts` copy. They follow every step, for as long as the engine lives.
         invalid_flows: numbers of the flows whose route can't be planned (dropped when they first fire).
         missed_flows: numbers of the flows that never fire because no step falls into their window.
         dead_ends: (flow, lane number) pairs: who enters so gets stuck, which raises StepError.
@@ -105,11 +109,19 @@ class EngineCore:
         state.counters[t.LANE_CHANGE] = config.lane_change
         self.lane_length_m: NDArray[np.float64] = state.length[: self._n_lanes].copy()
         self.lane_max_speed_mps: NDArray[np.float64] = state.speed_limit[: self._n_lanes].copy()
+        self.lane_vehicle_count_view = _read_only(state.n_vehicles[: self._n_lanes])
+        self.lane_waiting_count_view = _read_only(state.n_waiting)
+        self._phase_view = _read_only(state.phase_index)
         self._number_flows(state)
         self._demand.write(self._tables)
         self._refresh()
         self._check_demand()
         self.reset(seed=True)
+
+    @cached_property
+    def _inputs(self) -> str:
+        """A fingerprint of the road network and the flows, by which snapshots know where they belong."""
+        return hashlib.sha256(repr((self._network.fingerprint, self._flows)).encode()).hexdigest()
 
     def _number_flows(self, state: t.State) -> None:
         for i, flow in enumerate(self._flows):
@@ -218,7 +230,7 @@ class EngineCore:
         Not reset, as in CityFlow: dropped flows and the numbering of pushed vehicles.
         """
         state = self._tables.state
-        for to_clear in (state.priority_uses, state.n_vehicles, state.out_count, state.status):
+        for to_clear in (state.priority_uses, state.n_vehicles, state.n_waiting, state.out_count, state.status):
             to_clear[:] = 0
         for to_empty in (state.head, state.tail, state.arrival_step, state.queue_head, state.queue_tail):
             to_empty[:] = -1
@@ -255,9 +267,7 @@ class EngineCore:
     @property
     def phase_indices(self) -> NDArray[np.int32]:
         """int32[intersections]: the phases shown now (a read-only view; 0 for virtual intersections)."""
-        view = self._tables.state.phase_index.view()
-        view.flags.writeable = False
-        return view
+        return self._phase_view
 
     def set_phase_by_index(self, intersection: int, phase: int) -> None:
         """Show a phase from the next step on. IndexError if there is no such intersection or phase."""
@@ -294,11 +304,11 @@ class EngineCore:
 
     def lane_vehicle_counts(self) -> NDArray[np.int32]:
         """int32[lanes]: vehicles on each lane (not in its entry queue)."""
-        return self._tables.state.n_vehicles[: self._n_lanes].copy()
+        return self.lane_vehicle_count_view.copy()
 
     def lane_waiting_counts(self) -> NDArray[np.int32]:
         """int32[lanes]: vehicles on each lane slower than 0.1 m/s."""
-        return self._measure(kernel_measure.lane_waiting, np.int32)
+        return self.lane_waiting_count_view.copy()
 
     def lane_speed_sums_mps(self) -> NDArray[np.float64]:
         """float64[lanes]: sum of the speeds of the vehicles on each lane."""
@@ -345,6 +355,12 @@ class EngineCore:
         flow, ordinal = int(self._tables.state.flow[v]), int(self._tables.state.ordinal[v])
         name = f"flow_{flow}_{ordinal}" if flow >= 0 else f"manually_pushed_{ordinal}"
         return name + SHADOW_SUFFIX if self._tables.state.role[v] == t.SHADOW else name
+
+
+def _read_only(values: NDArray[np.int32]) -> NDArray[np.int32]:
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def _step_kernel(lane_change: bool) -> Any:

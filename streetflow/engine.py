@@ -249,11 +249,11 @@ class Engine(EngineCore):
         """The full state: vehicles, queues, flow clocks, lights, step, counts, generator."""
         if self._tables.state.counters[t.BROKEN]:
             raise RuntimeError("the engine stopped in the middle of a step: there is no whole state to take")
-        return Archive.take(self._tables, self._demand)
+        return Archive.take(self._tables, self._demand, self._inputs)
 
     def load(self, archive: Archive) -> None:
         """Go back to a snapshot, of this engine or of another one on the same files. InputError otherwise."""
-        archive.restore(self._tables, self._demand)
+        archive.restore(self._tables, self._demand, self._inputs)
         self._grow_changers()
         n_slots = archive.n_slots
         if n_slots < self._tables.sizes["slots"]:

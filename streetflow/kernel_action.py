@@ -149,6 +149,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
         leader = -1
         x_leader = 0.0
         some_stay_ahead = False
+        n_waiting = 0
         while v >= 0:
             x = distance[v]
             u = speed[v]
@@ -178,6 +179,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                         new_distance[v] = x
                         new_speed[v] = 0.0
                         new_blocker[v] = -1
+                        n_waiting += 1
                         v = next_v
                         continue
             following = s.path[at + 1]
@@ -191,6 +193,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                 new_distance[v] = x
                 new_speed[v] = 0.0
                 some_stay_ahead = True
+                n_waiting += 1
                 v = next_v
                 continue
             w = wanted_speed(s, k, u, lead, lk, ul, gap, custom, speed_limit, limit, delta)
@@ -212,8 +215,11 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                 n_movers += 1
             else:
                 some_stay_ahead = True
+                n_waiting += w < WAITING_SPEED_MPS
             new_distance[v] = d
             v = next_v
+        if on_lane:
+            s.n_waiting[drivable] = n_waiting
     return OK, n_movers
 
 

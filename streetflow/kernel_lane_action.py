@@ -154,6 +154,9 @@ def act_changing(s, n_planners, distance, speed, blocker, new_distance, new_spee
     n_movers = 0
     for drivable in range(s.head.size):
         v = s.head[drivable]
+        if v < 0:
+            continue
+        n_waiting = 0
         while v >= 0:
             if s.role[v] >= ABORTED:
                 s.mover[n_movers] = v
@@ -179,5 +182,9 @@ def act_changing(s, n_planners, distance, speed, blocker, new_distance, new_spee
                 s.mover[n_movers] = v
                 s.mover_way[n_movers] = at
                 n_movers += 1
+            else:
+                n_waiting += w < WAITING_SPEED_MPS
             v = s.behind[v]
+        if drivable < s.queue_head.size:
+            s.n_waiting[drivable] = n_waiting
     return OK, n_movers

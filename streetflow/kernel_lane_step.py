@@ -36,7 +36,7 @@ def one_step_changing(s: State) -> int:
     if fault != OK:
         s.counters[BROKEN] = 1
         return fault
-    move(s, n_movers, new_distance)
+    move(s, n_movers, new_distance, new_speed)
     find_all_leaders(s, new_distance)
     end_step(s)
     return OK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streetflow.jit import helper
-from streetflow.kernel_action import _take_out, append, free_slots_of_last_step, release
+from streetflow.kernel_action import WAITING_SPEED_MPS, _take_out, append, free_slots_of_last_step, release
 from streetflow.kernel_entry import remove_vehicle
 from streetflow.kernel_leader import find_leader
 from streetflow.tables import (
@@ -21,7 +21,7 @@ from streetflow.tables import (
 
 
 @helper
-def move(s, n_movers, new_distance):  # type: ignore[no-untyped-def]
+def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
     """Phase 6: take the movers out of their lists, end trips, then append the rest to their new lists."""
     n_lanes = s.queue_head.size
     step = s.counters[STEP]
@@ -51,6 +51,7 @@ def move(s, n_movers, new_distance):  # type: ignore[no-untyped-def]
             s.out_count[s.start_lane[drivable - n_lanes]] += 1
         else:
             s.link_entry_step[v] = NO_ENTRY_STEP
+            s.n_waiting[drivable] += new_speed[v] < WAITING_SPEED_MPS
 
 
 @helper

@@ -69,7 +69,7 @@ def one_step(s: State) -> int:
     if fault != OK:
         s.counters[BROKEN] = 1
         return fault
-    move(s, n_movers, new_distance)
+    move(s, n_movers, new_distance, new_speed)
     find_leaders(s, new_distance)
     end_step(s)
     return OK

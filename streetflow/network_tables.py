@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import threading
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +40,14 @@ class NetworkTables:
     sizes: dict[str, int]
     arrays: dict[str, NDArray[np.generic]]  # by field name of State
     link_ids: tuple[str, ...]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all that the engine takes from the road network."""
+        digest = hashlib.sha256(repr((self.roadnet.lane_ids, self.link_ids)).encode())
+        for name, values in sorted(self.arrays.items()):
+            digest.update(name.encode() + values.tobytes())
+        return digest.hexdigest()
 
     def fill(self, state: State) -> None:
         for name, values in self.arrays.items():

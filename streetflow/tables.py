@@ -105,6 +105,7 @@ class State(NamedTuple):
     # lanes
     queue_head: Annotated[Ints, "net", "lanes"]  # slots waiting to enter
     queue_tail: Annotated[Ints, "net", "lanes"]
+    n_waiting: Annotated[Ints, "net", "lanes"]  # vehicles on the lane slower than 0.1 m/s
     out_count: Annotated[Ints, "net", "lanes"]  # vehicles on the lane's outgoing lane links
     out_first: Annotated[Ints, "net", "lanes_1"]  # into out_links
     lane_width: Annotated[Floats, "net", "lanes"]
