@@ -32,6 +32,7 @@ class EngineCore:
 
     Attributes:
         lane_ids, intersection_ids: names by number; lane_index, intersection_index: numbers by name.
+        phase_counts: int32[intersections], 0 for virtual ones.
         lane_length_m, lane_max_speed_mps: float64[lanes].
         lane_vehicle_count_view, lane_waiting_count_view: int32[lanes], read-only: what `lane_vehicle_counts` and
             `lane_waiting_counts` copy. They follow every step, for as long as the engine lives.
@@ -83,7 +84,7 @@ class EngineCore:
         self.intersection_ids = tuple(intersection.id for intersection in roadnet.intersections)
         self.intersection_index = roadnet.intersection_index
         self._n_lanes = len(self.lane_ids)
-        self._n_phases = np.array([len(i.phases) for i in roadnet.intersections], np.int32)
+        self.phase_counts = np.array([len(i.phases) for i in roadnet.intersections], np.int32)
         self._n_pushed = 0
 
         sizes = {
@@ -251,9 +252,9 @@ class EngineCore:
     def _show_first_phases(self) -> None:
         state = self._tables.state
         state.phase_index[:] = -1
-        kernel_step.set_phases(*self._arguments, np.where(self._n_phases > 0, 0, -1).astype(np.int32))
-        state.phase_index[self._n_phases == 0] = 0
-        has_phases = self._n_phases > 0
+        kernel_step.set_phases(*self._arguments, np.where(self.phase_counts > 0, 0, -1).astype(np.int32))
+        state.phase_index[self.phase_counts == 0] = 0
+        has_phases = self.phase_counts > 0
         state.phase_remaining[has_phases] = state.phase_time[state.phase_first[:-1][has_phases]]
 
     def set_random_seed(self, seed: int) -> None:
@@ -271,25 +272,25 @@ class EngineCore:
 
     def set_phase_by_index(self, intersection: int, phase: int) -> None:
         """Show a phase from the next step on. IndexError if there is no such intersection or phase."""
-        if not 0 <= intersection < self._n_phases.size:
+        if not 0 <= intersection < self.phase_counts.size:
             raise IndexError(f"there is no intersection number {intersection}")
         self._check_phase(intersection, phase)
-        phases = np.full(self._n_phases.size, -1, np.int32)
+        phases = np.full(self.phase_counts.size, -1, np.int32)
         phases[intersection] = phase
         self._show(phases)
 
     def set_phases(self, phases: ArrayLike) -> None:
         """Show phases[i] at intersection i from the next step on; -1 leaves it. IndexError for a bad index."""
         wanted = np.asarray(phases)
-        if wanted.shape != self._n_phases.shape:
-            raise ValueError(f"needs {self._n_phases.size} phases, one per intersection, got {wanted.shape}")
-        bad = (wanted >= self._n_phases) | (wanted < -1)
+        if wanted.shape != self.phase_counts.shape:
+            raise ValueError(f"needs {self.phase_counts.size} phases, one per intersection, got {wanted.shape}")
+        bad = (wanted >= self.phase_counts) | (wanted < -1)
         if bad.any():
             self._check_phase(int(bad.argmax()), int(wanted[bad.argmax()]))
         self._show(np.ascontiguousarray(wanted, np.int32))
 
     def _check_phase(self, intersection: int, phase: int) -> None:
-        n = int(self._n_phases[intersection])
+        n = int(self.phase_counts[intersection])
         if not 0 <= phase < n:
             name = self.intersection_ids[intersection]
             fault = f"has the phases 0 to {n - 1}, not {phase}" if n else "is virtual: it has no phases"
