@@ -7,6 +7,7 @@ looked at only when a vehicle asks. `mark_announcing` notes which lane links may
 from __future__ import annotations
 
 from streetflow.jit import helper
+from streetflow.kernel_bits import list_set_bits
 from streetflow.kernel_math import YIELD_DISTANCE_M, can_stop, lesser, steps_to_reach, stop_before
 from streetflow.tables import DELTA, KIND_SIZE, LENGTH, MAX_NEG_ACC, RUNNING, State
 
@@ -21,10 +22,13 @@ def mark_announcing(s: State, distance) -> None:  # type: ignore[no-untyped-def]
     n_lanes = s.queue_head.size
     for w in range(s.announcing.size):
         s.announcing[w] = 0
-    for lane in range(n_lanes):
-        v = s.head[lane]
-        if v < 0:
+    for i in range(list_set_bits(s.occupied, s.listed)):
+        lane = s.listed[i]
+        if lane >= n_lanes:
+            link = lane - n_lanes
+            s.announcing[s.bit_word[link]] |= s.bit_mask[link]
             continue
+        v = s.head[lane]
         following = s.path[s.way[v] + 1] - n_lanes
         if following >= 0 and s.is_open[following]:
             s.announcing[s.bit_word[following]] |= s.bit_mask[following]
@@ -32,9 +36,6 @@ def mark_announcing(s: State, distance) -> None:  # type: ignore[no-untyped-def]
         before = s.previous[v] - n_lanes
         if before >= 0 and distance[v] < s.kinds[s.kind[v] * KIND_SIZE + LENGTH] + ANNOUNCE_MARGIN_M:
             s.announcing[s.bit_word[before]] |= s.bit_mask[before]
-    for link in range(s.start_lane.size):
-        if s.head[n_lanes + link] >= 0:
-            s.announcing[s.bit_word[link]] |= s.bit_mask[link]
 
 
 @helper
