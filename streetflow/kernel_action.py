@@ -103,8 +103,9 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
     delta = s.reals[DELTA]
     step_done = s.counters[STEP] + 1
     n_movers = 0
-    mark_announcing(s, distance)
-    for i in range(list_set_bits(s.occupied, s.listed)):
+    n_occupied = list_set_bits(s.occupied, s.listed)
+    mark_announcing(s, n_occupied, distance)
+    for i in range(n_occupied):
         drivable = s.listed[i]
         v = s.head[drivable]
         length = s.length[drivable]

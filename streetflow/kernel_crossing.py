@@ -7,7 +7,6 @@ looked at only when a vehicle asks. `mark_announcing` notes which lane links may
 from __future__ import annotations
 
 from streetflow.jit import helper
-from streetflow.kernel_bits import list_set_bits
 from streetflow.kernel_math import YIELD_DISTANCE_M, can_stop, lesser, steps_to_reach, stop_before
 from streetflow.tables import DELTA, KIND_SIZE, LENGTH, MAX_NEG_ACC, RUNNING, State
 
@@ -17,12 +16,15 @@ YIELD = 1
 
 
 @helper
-def mark_announcing(s: State, distance) -> None:  # type: ignore[no-untyped-def]
-    """Set the bits of the lane links that may announce a vehicle: a superset of those that do."""
+def mark_announcing(s: State, n_occupied: int, distance) -> None:  # type: ignore[no-untyped-def]
+    """Set the bits of the lane links that may announce a vehicle: a superset of those that do.
+
+    listed[:n_occupied] are the drivables that hold vehicles.
+    """
     n_lanes = s.queue_head.size
     for w in range(s.announcing.size):
         s.announcing[w] = 0
-    for i in range(list_set_bits(s.occupied, s.listed)):
+    for i in range(n_occupied):
         lane = s.listed[i]
         if lane >= n_lanes:
             link = lane - n_lanes
