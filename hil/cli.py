@@ -8,6 +8,7 @@ import typer
 from hil.commands.common import errors
 from hil.commands.evaluate import evaluate
 from hil.commands.hil import hil
+from hil.commands.make_network import make_network
 from hil.commands.networks import networks
 from hil.commands.replay import replay
 from hil.commands.size import size
@@ -22,7 +23,16 @@ app = typer.Typer(
     help="Traffic lights that learn, on a microcontroller: train a TinyLight policy, and prove it on the chip "
     "(an ATmega328P, real or emulated) with the traffic simulator in the loop.",
 )
-for command in (hil, evaluate, train, size, networks, replay):
+COMMANDS = (
+    hil,
+    evaluate,
+    train,
+    size,
+    networks,
+    replay,
+    make_network,
+)
+for command in COMMANDS:
     app.command()(command)
 
 

@@ -17,14 +17,15 @@ from streetflow.errors import InputError
 from streetflow.flow import VehicleKind
 
 _FORMAT = "streetflow-archive"
-_VERSION = 1
+_VERSION = 2
 # What a step changes. Not in it, as in CityFlow: which flows were dropped, the numbering of pushed vehicles.
 _FIXED_SIZE = (
     "counters", "reals", "rng", "head", "tail", "n_vehicles", "arrival_step", "arrival_after", "queue_head",
-    "queue_tail", "out_count", "is_open", "phase_index", "phase_remaining", "flow_counter", "flow_credit",
+    "queue_tail", "occupied", "queued", "out_count", "is_open", "phase_index", "phase_remaining", "flow_counter", "flow_credit",
     "active_flows",
 )  # fmt: skip
 _BY_SLOT = tuple(field.name for field in t.FIELDS if field.size == "slots" and not field.name.startswith("mover"))
+_BY_TRIP = tuple(field.name for field in t.FIELDS if field.size == "trips")
 _OF_THE_ENGINE = (t.OWN_LIGHTS,)  # counters that say how an engine was set up
 
 
@@ -49,10 +50,15 @@ class Archive:
     def n_slots(self) -> int:
         return int(self._arrays["status"].size)
 
+    @property
+    def n_trips(self) -> int:
+        return int(self._arrays["trip_flow"].size)
+
     @classmethod
     def take(cls, tables: t.Tables, demand: Demand) -> Archive:
         state = tables.state
         arrays = {name: getattr(state, name).copy() for name in (*_FIXED_SIZE, *_BY_SLOT)}
+        arrays |= {name: getattr(state, name)[: state.counters[t.N_TRIPS]].copy() for name in _BY_TRIP}
         ways = {int(v): demand.way_at(int(state.way[v])) for v in np.flatnonzero(state.status >= t.WAITING)}
         routes = list(zip(demand.valid, demand.routes, strict=True))
         return cls(arrays, routes, list(demand.kinds), ways, demand)
@@ -65,6 +71,7 @@ class Archive:
         if self._arrays["reals"][t.DELTA] != tables.state.reals[t.DELTA]:
             raise InputError("archive", "interval", "is of an engine with another step length")
         tables.grow("slots", self.n_slots)
+        tables.grow("trips", self.n_trips)
         kind, route, way = (self._arrays[name] for name in ("kind", "route", "way"))
         if self._demand is not demand:
             kind, route, way = self._renumber(demand)
@@ -77,6 +84,8 @@ class Archive:
         state.status[:] = t.FREE
         for name in _BY_SLOT:
             getattr(state, name)[: self.n_slots] = self._arrays[name]
+        for name in _BY_TRIP:
+            getattr(state, name)[: self.n_trips] = self._arrays[name]
         state.kind[: self.n_slots] = kind
         state.route[: self.n_slots] = route
         state.way[: self.n_slots] = way
@@ -125,10 +134,13 @@ class Archive:
         if content.get("version") != _VERSION:
             raise InputError(path, "version", f"must be {_VERSION}, is {content.get('version')!r}")
         try:
-            arrays = {name: _from_json(name, content["arrays"][name]) for name in (*_FIXED_SIZE, *_BY_SLOT)}
+            arrays = {name: _from_json(name, content["arrays"][name]) for name in (*_FIXED_SIZE, *_BY_SLOT, *_BY_TRIP)}
             n_slots = arrays["status"].size
             if any(arrays[name].shape != (n_slots,) for name in _BY_SLOT):
                 raise ValueError("arrays of vehicles differ in size")
+            n_trips = int(arrays["counters"][t.N_TRIPS])
+            if any(arrays[name].shape != (n_trips,) for name in _BY_TRIP):
+                raise ValueError("arrays of trips differ in size")
             return cls(
                 arrays,
                 [(bool(valid), tuple(map(int, roads))) for valid, roads in content["routes"]],

@@ -85,6 +85,7 @@ class EngineCore:
             "priority_buckets": t.PRIORITY_BUCKETS,
             "flows": len(self._flows),
             "slots": _INITIAL_SLOTS,
+            "trips": _INITIAL_SLOTS,
             "path": 1,
             "routes": 1,
             "candidates": 1,
@@ -181,8 +182,10 @@ class EngineCore:
         )
 
     def _make_room(self, n: int) -> None:
-        """See that at least n vehicle slots are free."""
+        """See that at least n vehicle slots are free, and that all those vehicles' trips can be recorded."""
         counters = self._tables.state.counters
+        if self._tables.grow("trips", int(counters[t.N_TRIPS] + counters[t.N_PRESENT]) + n):
+            self._refresh()
         n_free = int(counters[t.N_FREE])
         if n_free >= n:
             return
@@ -205,13 +208,13 @@ class EngineCore:
         Not reset, as in CityFlow: dropped flows and the numbering of pushed vehicles.
         """
         state = self._tables.state
-        for to_clear in (state.priority_uses, state.n_vehicles, state.out_count, state.status):
+        for to_clear in (state.priority_uses, state.n_vehicles, state.out_count, state.status, state.occupied, state.queued):
             to_clear[:] = 0
         for to_empty in (state.head, state.tail, state.arrival_step, state.queue_head, state.queue_tail):
             to_empty[:] = -1
         for counter in (
             t.STEP, t.FLIP, t.N_RUNNING, t.N_PRESENT, t.N_FINISHED, t.N_FREE, t.N_FREED, t.N_PENDING,
-            t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN,
+            t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN, t.N_TRIPS,
         ):  # fmt: skip
             state.counters[counter] = 0
         state.reals[t.FLOW_CLOCK] = 0.0

@@ -428,7 +428,7 @@ def test_archive_faults(config: Path, tmp_path: Path) -> None:
     good = json.loads(path.read_text())
     for change, message in (
         ({"format": "x"}, "format: must be 'streetflow-archive'"),
-        ({"version": 2}, "version: must be 1, is 2"),
+        ({"version": 1}, "version: must be 2, is 1"),
         ({"arrays": {}}, "not a snapshot"),
         ({"arrays": {**good["arrays"], "speed_0": [0.0]}}, "not a snapshot"),
         ({"kinds": [[1.0]]}, "not a snapshot"),
