@@ -12,14 +12,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streetflow import kernel_measure, kernel_step
+from streetflow import kernel_measure, kernel_step, kernel_vehicles
 from streetflow import tables as t
 from streetflow.config import Config, check_interval, load_config
 from streetflow.demand import Demand
 from streetflow.errors import InputWarning, StepError
 from streetflow.flow import Flow, read_flows
 from streetflow.network_tables import NetworkTables, load_network
-from streetflow.roadnet import check_phase_times
+from streetflow.roadnet import Point, check_phase_times
+from streetflow.vehicles import Vehicles
 
 _INITIAL_SLOTS = 64
 _STEPS_A_CALL = 256  # of the compiled code, which can't be interrupted: 0.3 s with 20,000 vehicles
@@ -321,6 +322,17 @@ class EngineCore:
         The time goes along with a vehicle from lane to lane and is 0 for one that moves.
         """
         return self._measure(kernel_measure.lane_waiting_times, np.float64)
+
+    @property
+    def drivable_shapes(self) -> list[list[Point]]:
+        """The centre line of each drivable, m: all lanes, then all lane links."""
+        return self._network.lane_shapes + self._network.link_shapes
+
+    def running_vehicles(self) -> Vehicles:
+        """Every running vehicle by itself, as fresh arrays: drivable by drivable, front first."""
+        vehicles = Vehicles.empty(int(self._tables.state.counters[t.N_RUNNING]))
+        kernel_vehicles.running_vehicles(*self._arguments, *vehicles)
+        return vehicles
 
     def _measure(self, kernel: Any, dtype: Any) -> NDArray[Any]:
         result = np.zeros(self._n_lanes, dtype)
