@@ -10,6 +10,7 @@ from hil.commands.evaluate import evaluate
 from hil.commands.hil import hil
 from hil.commands.networks import networks
 from hil.commands.size import size
+from hil.commands.table import table
 from hil.commands.train import train
 from streetflow.errors import InputError
 
@@ -21,7 +22,7 @@ app = typer.Typer(
     help="Traffic lights that learn, on a microcontroller: train a TinyLight policy, and prove it on the chip "
     "(an ATmega328P, real or emulated) with the traffic simulator in the loop.",
 )
-for command in (hil, evaluate, train, size, networks):
+for command in (hil, evaluate, train, size, networks, table):
     app.command()(command)
 
 
