@@ -9,6 +9,7 @@ from hil.commands.common import errors
 from hil.commands.evaluate import evaluate
 from hil.commands.hil import hil
 from hil.commands.networks import networks
+from hil.commands.replay import replay
 from hil.commands.size import size
 from hil.commands.table import table
 from hil.commands.train import train
@@ -22,7 +23,7 @@ app = typer.Typer(
     help="Traffic lights that learn, on a microcontroller: train a TinyLight policy, and prove it on the chip "
     "(an ATmega328P, real or emulated) with the traffic simulator in the loop.",
 )
-for command in (hil, evaluate, train, size, networks, table):
+for command in (hil, evaluate, table, train, size, networks, replay):
     app.command()(command)
 
 
