@@ -12,6 +12,7 @@ from hil.commands.make_network import make_network
 from hil.commands.networks import networks
 from hil.commands.replay import replay
 from hil.commands.size import size
+from hil.commands.table import table
 from hil.commands.train import train
 from streetflow.errors import InputError
 
@@ -31,6 +32,7 @@ COMMANDS = (
     networks,
     replay,
     make_network,
+    table,
 )
 for command in COMMANDS:
     app.command()(command)
