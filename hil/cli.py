@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import typer
 
+from hil.commands.board import board
 from hil.commands.common import errors
 from hil.commands.evaluate import evaluate
 from hil.commands.hil import hil
@@ -21,7 +22,7 @@ app = typer.Typer(
     help="Traffic lights that learn, on a microcontroller: train a TinyLight policy, and prove it on the chip "
     "(an ATmega328P, real or emulated) with the traffic simulator in the loop.",
 )
-for command in (hil, evaluate, train, size, networks):
+for command in (hil, evaluate, train, size, networks, board):
     app.command()(command)
 
 
