@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import typer
 
+from hil.commands.board import board
 from hil.commands.common import errors
 from hil.commands.evaluate import evaluate
 from hil.commands.hil import hil
@@ -33,6 +34,7 @@ COMMANDS = (
     replay,
     make_network,
     table,
+    board,
 )
 for command in COMMANDS:
     app.command()(command)
