@@ -6,6 +6,7 @@ from typing import NoReturn
 import typer
 
 from hil.commands.common import errors
+from hil.commands.cost import cost
 from hil.commands.evaluate import evaluate
 from hil.commands.hil import hil
 from hil.commands.networks import networks
@@ -23,7 +24,7 @@ app = typer.Typer(
     help="Traffic lights that learn, on a microcontroller: train a TinyLight policy, and prove it on the chip "
     "(an ATmega328P, real or emulated) with the traffic simulator in the loop.",
 )
-for command in (hil, evaluate, table, train, size, networks, replay):
+for command in (hil, evaluate, table, cost, train, size, networks, replay):
     app.command()(command)
 
 
