@@ -25,6 +25,7 @@ need avr-libc          avr_header
 need libsimavr-dev     host_header simavr/sim_avr.h
 need simavr            sh -c 'command -v simavr'
 need avrdude           sh -c 'command -v avrdude'
+need arduino-core-avr   test -f /usr/share/arduino/hardware/arduino/avr/bootloaders/optiboot/optiboot_atmega328.hex
 need python3-venv      "$python" -c 'import venv, ensurepip'
 
 optional=()
