@@ -7,6 +7,7 @@ import typer
 
 from hil.commands.board import board
 from hil.commands.common import errors
+from hil.commands.cost import cost
 from hil.commands.evaluate import evaluate
 from hil.commands.hil import hil
 from hil.commands.make_network import make_network
@@ -34,6 +35,7 @@ COMMANDS = (
     replay,
     make_network,
     table,
+    cost,
     board,
 )
 for command in COMMANDS:

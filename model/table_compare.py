@@ -23,6 +23,7 @@ class Row:
     arithmetic: str  # "rule", "float" or "integer"
     flows: tuple[int, ...]
     travel_times_s: tuple[float, ...]  # by run, in the order of flows
+    throughputs_veh_per_min: tuple[float, ...]
     travel_time_s: Summary
     throughput_veh_per_min: Summary
     paper: PaperCell | None
@@ -42,8 +43,8 @@ class Row:
         allowed_s = DEVIATIONS_ALLOWED * self.paper.travel_time_s.deviation
         gap_s = self.travel_time_s.mean - self.paper.travel_time_s.mean
         if abs(gap_s) <= allowed_s:
-            return "within 2 deviations"
-        return "better by more" if gap_s < 0 else "worse by more"
+            return "within 2 sd"
+        return "better" if gap_s < 0 else "worse"
 
     def unequal(self) -> list[str]:
         """Which of the four figures aren't the paper's when rounded to the hundredth."""
@@ -67,7 +68,7 @@ def table_rows(cells: Sequence[Cell]) -> list[Row]:
     for (network, model, arithmetic), group in groups.items():
         runs = sorted(group, key=lambda cell: cell.flow)
         times_s = tuple(cell.outcomes[arithmetic].average_travel_time_s for cell in runs)
-        rates = [cell.outcomes[arithmetic].throughput_veh_per_min for cell in runs]
+        rates = tuple(cell.outcomes[arithmetic].throughput_veh_per_min for cell in runs)
         rows.append(
             Row(
                 network=network,
@@ -75,6 +76,7 @@ def table_rows(cells: Sequence[Cell]) -> list[Row]:
                 arithmetic=arithmetic,
                 flows=tuple(cell.flow for cell in runs),
                 travel_times_s=times_s,
+                throughputs_veh_per_min=rates,
                 travel_time_s=summarise(times_s),
                 throughput_veh_per_min=summarise(rates),
                 paper=paper_cell(network, model.split(".")[0]),

@@ -116,7 +116,7 @@ def test_a_learned_row_is_judged_by_the_papers_deviation() -> None:
     for offset in (-3.0, -1.9, 1.9, 3.0):
         value = paper.travel_time_s.mean + offset * paper.travel_time_s.deviation
         verdicts.append(table_rows([cell("Hangzhou1", "TinyLight.best", 0, integer=value)])[0].verdict)
-    assert verdicts == ["better by more", "within 2 deviations", "within 2 deviations", "worse by more"]
+    assert verdicts == ["better", "within 2 sd", "within 2 sd", "worse"]
 
 
 def test_a_rule_row_that_differs_says_in_what() -> None:
@@ -185,7 +185,7 @@ def test_reports_hold_every_run(tmp_path: Path) -> None:
     ]  # fmt: skip
     content = json.loads((tmp_path / "out.json").read_text())
     assert content["dashes"] == [{"network": "Atlanta", "model": "MPLight", "why": "not alike"}]
-    assert len(content["cells"]) == 4 and len(content["rows"]) == 3 and len(content["pairs"]) == 2
+    assert len(content["made_from"]) == 2 and len(content["rows"]) == 3 and len(content["pairs"]) == 2
     text = (tmp_path / "out.md").read_text()
     assert "| TinyLight.best, integer | 101.00 ± 0.00 | 102.87 ± 2.98 |" in text
     assert "| Hangzhou1 | MaxPressure | +20.50 ± 0.50 | 0/2 | 0.500 |" in text
