@@ -20,14 +20,15 @@ from streetflow.flow import VehicleKind
 from streetflow.json_reader import read_json
 
 _FORMAT = "streetflow-archive"
-_VERSION = 1
+_VERSION = 2
 # What a step changes. Not in it, as in CityFlow: which flows were dropped, the numbering of pushed vehicles.
 _FIXED_SIZE = (
     "counters", "reals", "rng", "head", "tail", "n_vehicles", "arrival_step", "arrival_after", "queue_head",
-    "queue_tail", "out_count", "is_open", "phase_index", "phase_remaining", "flow_counter", "flow_credit",
+    "queue_tail", "occupied", "queued", "out_count", "is_open", "phase_index", "phase_remaining", "flow_counter", "flow_credit",
     "active_flows",
 )  # fmt: skip
 _BY_SLOT = tuple(field.name for field in t.FIELDS if field.size == "slots" and not field.name.startswith("mover"))
+_BY_TRIP = tuple(field.name for field in t.FIELDS if field.size == "trips")
 _OF_THE_ENGINE = (t.OWN_LIGHTS,)  # counters that say how an engine was set up
 
 
@@ -54,10 +55,15 @@ class Archive:
     def n_slots(self) -> int:
         return int(self._arrays["status"].size)
 
+    @property
+    def n_trips(self) -> int:
+        return int(self._arrays["trip_flow"].size)
+
     @classmethod
     def take(cls, tables: t.Tables, demand: Demand, inputs: str) -> Archive:
         state = tables.state
         arrays = {name: getattr(state, name).copy() for name in (*_FIXED_SIZE, *_BY_SLOT)}
+        arrays |= {name: getattr(state, name)[: state.counters[t.N_TRIPS]].copy() for name in _BY_TRIP}
         ways = {int(v): demand.way_at(int(state.way[v])) for v in np.flatnonzero(state.status >= t.WAITING)}
         routes = list(zip(demand.valid, demand.routes, strict=True))
         return cls(arrays, routes, list(demand.kinds), ways, demand, inputs)
@@ -69,6 +75,7 @@ class Archive:
         if self._inputs != inputs:
             raise InputError("archive", "inputs", "is of another road network or flow file")
         tables.grow("slots", self.n_slots)
+        tables.grow("trips", self.n_trips)
         kind, route, way = (self._arrays[name] for name in ("kind", "route", "way"))
         if self._demand is not demand:
             kind, route, way = self._renumber(demand)
@@ -81,6 +88,8 @@ class Archive:
         state.status[:] = t.FREE
         for name in _BY_SLOT:
             getattr(state, name)[: self.n_slots] = self._arrays[name]
+        for name in _BY_TRIP:
+            getattr(state, name)[: self.n_trips] = self._arrays[name]
         state.kind[: self.n_slots] = kind
         state.route[: self.n_slots] = route
         state.way[: self.n_slots] = way
@@ -128,10 +137,13 @@ class Archive:
         if content.get("sha256") != _sha256({name: value for name, value in content.items() if name != "sha256"}):
             raise InputError(path, "sha256", "isn't that of the content: the file was damaged or edited")
         try:
-            arrays = {name: _from_json(name, content["arrays"][name]) for name in (*_FIXED_SIZE, *_BY_SLOT)}
+            arrays = {name: _from_json(name, content["arrays"][name]) for name in (*_FIXED_SIZE, *_BY_SLOT, *_BY_TRIP)}
             n_slots = arrays["status"].size
             if any(arrays[name].shape != (n_slots,) for name in _BY_SLOT):
                 raise ValueError("arrays of vehicles differ in size")
+            n_trips = int(arrays["counters"][t.N_TRIPS])
+            if any(arrays[name].shape != (n_trips,) for name in _BY_TRIP):
+                raise ValueError("arrays of trips differ in size")
             return cls(
                 arrays,
                 [(bool(valid), tuple(map(int, roads))) for valid, roads in content["routes"]],

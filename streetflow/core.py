@@ -12,14 +12,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streetflow import kernel_measure, kernel_step
+from streetflow import kernel_measure, kernel_step, kernel_vehicles
 from streetflow import tables as t
 from streetflow.config import Config, check_interval, load_config
 from streetflow.demand import Demand
 from streetflow.errors import InputWarning, StepError
 from streetflow.flow import Flow, read_flows
 from streetflow.network_tables import NetworkTables, load_network
-from streetflow.roadnet import check_phase_times
+from streetflow.roadnet import Point, check_phase_times
+from streetflow.vehicles import Vehicles
 
 _INITIAL_SLOTS = 64
 _STEPS_A_CALL = 256  # of the compiled code, which can't be interrupted: 0.3 s with 20,000 vehicles
@@ -92,6 +93,7 @@ class EngineCore:
             "priority_buckets": t.PRIORITY_BUCKETS,
             "flows": len(self._flows),
             "slots": _INITIAL_SLOTS,
+            "trips": _INITIAL_SLOTS,
             "path": 1,
             "routes": 1,
             "candidates": 1,
@@ -199,8 +201,10 @@ class EngineCore:
         )
 
     def _make_room(self, n: int) -> None:
-        """See that at least n vehicle slots are free."""
+        """See that at least n vehicle slots are free, and that all those vehicles' trips can be recorded."""
         counters = self._tables.state.counters
+        if self._tables.grow("trips", int(counters[t.N_TRIPS] + counters[t.N_PRESENT]) + n):
+            self._refresh()
         n_free = int(counters[t.N_FREE])
         if n_free >= n:
             return
@@ -223,13 +227,13 @@ class EngineCore:
         Not reset, as in CityFlow: dropped flows and the numbering of pushed vehicles.
         """
         state = self._tables.state
-        for to_clear in (state.priority_uses, state.n_vehicles, state.out_count, state.status):
+        for to_clear in (state.priority_uses, state.n_vehicles, state.out_count, state.status, state.occupied, state.queued):
             to_clear[:] = 0
         for to_empty in (state.head, state.tail, state.arrival_step, state.queue_head, state.queue_tail):
             to_empty[:] = -1
         for counter in (
             t.STEP, t.FLIP, t.N_RUNNING, t.N_PRESENT, t.N_FINISHED, t.N_FREE, t.N_FREED, t.N_PENDING,
-            t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN,
+            t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN, t.N_TRIPS,
         ):  # fmt: skip
             state.counters[counter] = 0
         state.reals[t.FLOW_CLOCK] = 0.0
@@ -318,6 +322,17 @@ class EngineCore:
         The time goes along with a vehicle from lane to lane and is 0 for one that moves.
         """
         return self._measure(kernel_measure.lane_waiting_times, np.float64)
+
+    @property
+    def drivable_shapes(self) -> list[list[Point]]:
+        """The centre line of each drivable, m: all lanes, then all lane links."""
+        return self._network.lane_shapes + self._network.link_shapes
+
+    def running_vehicles(self) -> Vehicles:
+        """Every running vehicle by itself, as fresh arrays: drivable by drivable, front first."""
+        vehicles = Vehicles.empty(int(self._tables.state.counters[t.N_RUNNING]))
+        kernel_vehicles.running_vehicles(*self._arguments, *vehicles)
+        return vehicles
 
     def _measure(self, kernel: Any, dtype: Any) -> NDArray[Any]:
         result = np.zeros(self._n_lanes, dtype)
