@@ -51,7 +51,7 @@ def train(
         typer.Option(
             metavar="N",
             min=0,
-            help="Also try the weights after the N best episodes of the refinement, and keep the best integers on the training flow.",
+            help="Also try the weights after the N best refinement episodes; the best integers on the training flow stay.",
         ),
     ] = 0,
     share: Annotated[bool, typer.Option("--share", help="One network for all intersections, which must be alike.")] = False,
