@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from streetflow.errors import InputError
+from streetflow.errors import InputError, cannot_be
 from streetflow.flow import VehicleKind
 from streetflow.geometry import direction_at, point_at, polyline_length
 from streetflow.network_tables import NetworkTables
@@ -33,24 +33,30 @@ class Replay:
         self._network = network
         self._enabled = True
         self._close: weakref.finalize | None = None
+        self._path = Path()
         try:
             Path(roadnet_log_file).write_text(json.dumps(roadnet_log(network)), encoding="utf-8")
-        except OSError as fault:
-            raise InputError(roadnet_log_file, "", f"can't be written: {fault.strerror or fault}") from None
+        except (OSError, ValueError) as fault:
+            raise cannot_be("written", roadnet_log_file, fault) from None
         self.open(replay_log_file)
 
     def open(self, path: str) -> None:
-        """Close the current file and start another one, empty. InputError if it can't be written or is in use."""
-        key = Path(path).absolute()
+        """Go on in another file, which starts empty. InputError, and the old file stays, if that can't be written."""
+        try:
+            key = Path(path).resolve()
+            own = key == self._path
+            in_use = key in _open_files and not own
+            if own:
+                self._file.flush()  # lest closing the old handle writes into the new, empty file
+            file = None if in_use else key.open("w", encoding="utf-8", newline="\n")
+        except (OSError, ValueError) as fault:
+            raise cannot_be("written", path, fault) from None
+        if file is None:
+            raise InputError(path, "", "another engine is writing its replay to this file")
         if self._close is not None:
             self._close()
-        if key in _open_files:
-            raise InputError(path, "", "another engine is writing its replay to this file")
-        try:
-            file = key.open("w", encoding="utf-8", newline="\n")
-        except OSError as fault:
-            raise InputError(path, "", f"can't be written: {fault.strerror or fault}") from None
         self._file: IO[str] = file
+        self._path = key
         self._close = weakref.finalize(self, _close, file, key)
         _open_files.add(key)
 

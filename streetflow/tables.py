@@ -35,6 +35,7 @@ RNG_POSITION = 10  # next word of rng
 OWN_LIGHTS = 11  # 1: lights run by their own plan
 FAULT_SLOT = 12  # the vehicle of a StepError
 BROKEN = 13  # 1 after a fault in the middle of a step
+N_TRIPS = 14  # entries of trip_...
 N_COUNTERS = 16
 
 # reals[...]
@@ -73,6 +74,7 @@ WAITING = 2  # in the entry queue of its first lane
 RUNNING = 3
 
 PRIORITY_BUCKETS = 1 << 16
+WORD_BITS = 31  # used per int32 word of a bit set: words stay positive
 RNG_WORDS = 624
 NO_ENTRY_STEP = 2147483647
 
@@ -92,6 +94,9 @@ class State(NamedTuple):
     n_vehicles: Annotated[Ints, "net", "drivables"]
     arrival_step: Annotated[Ints, "net", "drivables"]  # last step in which vehicles arrived
     arrival_after: Annotated[Ints, "net", "drivables"]  # tail before that step's arrivals
+    occupied: Annotated[Ints, "net", "drivable_words"]  # bit set of the drivables that hold vehicles
+    queued: Annotated[Ints, "net", "lane_words"]  # bit set of the lanes with an entry queue
+    listed: Annotated[Ints, "net", "drivables"]  # scratch: what list_set_bits found
     # lanes
     queue_head: Annotated[Ints, "net", "lanes"]  # slots waiting to enter
     queue_tail: Annotated[Ints, "net", "lanes"]
@@ -153,12 +158,21 @@ class State(NamedTuple):
     flow: Annotated[Ints, "veh", "slots"]  # -1: pushed
     ordinal: Annotated[Ints, "veh", "slots"]
     enter_step: Annotated[Ints, "veh", "slots"]  # step of creation
+    entry_step: Annotated[Ints, "veh", "slots"]  # step of entry into the network, -1: not yet
+    free_flow_s: Annotated[Floats, "veh", "slots"]  # undisturbed time over the drivables that it has left
     moving_step: Annotated[Ints, "veh", "slots"]  # last step after which its speed was 0.1 or more
     free_slots: Annotated[Ints, "veh", "slots"]
     freed_slots: Annotated[Ints, "veh", "slots"]  # free from the next step on
     pending: Annotated[Ints, "veh", "slots"]  # created, not planned yet, in order
     mover: Annotated[Ints, "veh", "slots"]  # vehicles that leave their drivable in this step
     mover_way: Annotated[Ints, "veh", "slots"]  # their new position in path, -1: trip ends
+    # finished trips, in the order of their ends
+    trip_flow: Annotated[Ints, "veh", "trips"]
+    trip_ordinal: Annotated[Ints, "veh", "trips"]
+    trip_created: Annotated[Ints, "veh", "trips"]  # steps
+    trip_entered: Annotated[Ints, "veh", "trips"]
+    trip_ended: Annotated[Ints, "veh", "trips"]
+    trip_free_flow_s: Annotated[Floats, "veh", "trips"]
     # routes, ways, kinds
     path: Annotated[Ints, "veh", "path"]  # drivables of all ways one after the other
     path_position: Annotated[Ints, "veh", "path"]  # position in the route of the road of each
