@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from streetflow.jit import helper
+from streetflow.kernel_bits import clear_bit, list_set_bits, set_bit
 from streetflow.kernel_crossing import ANNOUNCE_MARGIN_M, any_foe, mark_announcing, yield_at_crossings
 from streetflow.kernel_math import TURNING_SPEED_MPS, greater, lesser, no_collision_root, stop_before
 from streetflow.tables import (
@@ -138,11 +139,11 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
     delta = s.reals[DELTA]
     step_done = s.counters[STEP] + 1
     n_movers = 0
-    mark_announcing(s, distance)
-    for drivable in range(s.head.size):
+    n_occupied = list_set_bits(s.occupied, s.listed)
+    mark_announcing(s, n_occupied, distance)
+    for i in range(n_occupied):
+        drivable = s.listed[i]
         v = s.head[drivable]
-        if v < 0:
-            continue
         length = s.length[drivable]
         speed_limit = s.speed_limit[drivable]
         on_lane = drivable < n_lanes
@@ -239,6 +240,8 @@ def _take_out(s: State, drivable: int, v: int) -> None:
         s.behind[ahead] = after
         if after < 0:
             s.tail[drivable] = ahead
+    if s.head[drivable] < 0:
+        clear_bit(s.occupied, drivable)
     s.n_vehicles[drivable] -= 1
     if drivable >= n_lanes:
         s.out_count[s.start_lane[drivable - n_lanes]] -= 1
@@ -278,4 +281,5 @@ def append(s, drivable, v, d, new_distance, step):  # type: ignore[no-untyped-de
         s.behind[ahead] = v
     if after < 0:
         s.tail[drivable] = v
+    set_bit(s.occupied, drivable)
     s.n_vehicles[drivable] += 1

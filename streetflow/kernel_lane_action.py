@@ -21,6 +21,7 @@ from streetflow.kernel_action import (
     moved_distance,
     wanted_speed,
 )
+from streetflow.kernel_bits import list_set_bits
 from streetflow.kernel_crossing import mark_announcing
 from streetflow.kernel_lane_change import braking_distance
 from streetflow.kernel_math import greater, lesser, no_collision_root
@@ -79,11 +80,12 @@ def settle_speed(s, v, serial, wanted, distance, speed):  # type: ignore[no-unty
 
 
 @helper
-def want_speeds(s, distance, speed, blocker, new_speed, new_blocker):  # type: ignore[no-untyped-def]
+def want_speeds(s, n_occupied, distance, speed, blocker, new_speed, new_blocker):  # type: ignore[no-untyped-def]
     """First pass: new_speed becomes what each vehicle would drive but for lane changing and its brakes."""
     n_lanes = s.queue_head.size
     delta = s.reals[DELTA]
-    for drivable in range(s.head.size):
+    for i in range(n_occupied):
+        drivable = s.listed[i]
         v = s.head[drivable]
         while v >= 0:
             x = distance[v]
@@ -148,14 +150,14 @@ def act_changing(s, n_planners, distance, speed, blocker, new_distance, new_spee
     """Phases 4 and 5 with lane changing; see `kernel_action.act`."""
     delta = s.reals[DELTA]
     step_done = s.counters[STEP] + 1
-    mark_announcing(s, distance)
-    want_speeds(s, distance, speed, blocker, new_speed, new_blocker)
+    n_occupied = list_set_bits(s.occupied, s.listed)
+    mark_announcing(s, n_occupied, distance)
+    want_speeds(s, n_occupied, distance, speed, blocker, new_speed, new_blocker)
     drive_pairs(s, n_planners, distance, speed, new_speed)
     n_movers = 0
-    for drivable in range(s.head.size):
+    for i in range(n_occupied):
+        drivable = s.listed[i]
         v = s.head[drivable]
-        if v < 0:
-            continue
         n_waiting = 0
         while v >= 0:
             if s.role[v] >= ABORTED:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from streetflow.jit import helper
+from streetflow.kernel_bits import list_set_bits
 from streetflow.kernel_lane_segments import cut_into_segments, find_ahead, find_behind, put_into_lane, put_into_segment
 from streetflow.kernel_leader import find_leader
 from streetflow.kernel_rng import draw_priority
@@ -76,15 +77,16 @@ def choose_target(s, v, lane, distance):  # type: ignore[no-untyped-def]
 
 
 @helper
-def make_signals(s, distance):  # type: ignore[no-untyped-def]
+def make_signals(s, n_occupied, distance):  # type: ignore[no-untyped-def]
     """Fill s.planner with the vehicles that change or want to, and forget the signals of the last step.
 
-    Returns the number of planners.
+    listed[:n_occupied] are the drivables that hold vehicles. Returns the number of planners.
     """
     n_lanes = s.queue_head.size
     may_change = s.counters[STEP] * s.reals[DELTA] >= FIRST_CHANGE_S
     n = 0
-    for drivable in range(s.head.size):
+    for i in range(n_occupied):
+        drivable = s.listed[i]
         v = s.head[drivable]
         while v >= 0:
             s.signaller[v] = -1
@@ -184,6 +186,8 @@ def insert_shadow(s, v, lane, distance, speed):  # type: ignore[no-untyped-def]
     s.flow[shadow] = s.flow[v]
     s.ordinal[shadow] = s.ordinal[v]
     s.enter_step[shadow] = s.enter_step[v]
+    s.entry_step[shadow] = s.entry_step[v]
+    s.free_flow_s[shadow] = s.free_flow_s[v]
     s.moving_step[shadow] = s.moving_step[v]
     s.segment[shadow] = s.segment[v]
     s.offset[shadow] = 0.0
@@ -208,10 +212,8 @@ def insert_shadow(s, v, lane, distance, speed):  # type: ignore[no-untyped-def]
 @helper
 def find_all_leaders(s, distance):  # type: ignore[no-untyped-def]
     """Leader and gap (section 7) of every running vehicle."""
-    for drivable in range(s.head.size):
-        ahead = s.head[drivable]
-        if ahead < 0:
-            continue
+    for i in range(list_set_bits(s.occupied, s.listed)):
+        ahead = s.head[s.listed[i]]
         find_leader(s, ahead, distance)
         v = s.behind[ahead]
         while v >= 0:
@@ -224,8 +226,9 @@ def find_all_leaders(s, distance):  # type: ignore[no-untyped-def]
 @helper
 def change_lanes(s, distance, speed):  # type: ignore[no-untyped-def]
     """What comes between entries and announcements. Returns the number of planners, by then in order of creation."""
-    cut_into_segments(s, distance)
-    n = make_signals(s, distance)
+    n_occupied = list_set_bits(s.occupied, s.listed)
+    cut_into_segments(s, n_occupied, distance)
+    n = make_signals(s, n_occupied, distance)
     sort_by_creation(s, n)
     for i in range(n):
         v = s.planner[i]

@@ -7,32 +7,37 @@ distance, so what a search finds depends on the cut: it is kept as CityFlow has 
 from __future__ import annotations
 
 from streetflow.jit import helper
+from streetflow.kernel_bits import set_bit
 from streetflow.tables import State
 
 
 @helper
-def cut_into_segments(s, distance):  # type: ignore[no-untyped-def]
-    """Fill segment, segment_head and segment_behind for every vehicle on a lane."""
+def cut_into_segments(s, n_occupied, distance):  # type: ignore[no-untyped-def]
+    """Fill segment, segment_head and segment_behind for every vehicle on a lane.
+
+    listed[:n_occupied] are the drivables that hold vehicles.
+    """
     for i in range(s.segment_head.size):
         s.segment_head[i] = -1
-    for lane in range(s.queue_head.size):
+    for i in range(n_occupied):
+        lane = s.listed[i]
+        if lane >= s.queue_head.size:
+            break
         v = s.head[lane]
-        if v < 0:
-            continue
         first = s.segment_first[lane]
         n = s.segment_first[lane + 1] - first
-        i = n - 1
-        start = i * s.length[lane] / n
+        number = n - 1
+        start = number * s.length[lane] / n
         last = -1
         while v >= 0:
-            while i > 0 and distance[v] < start:
-                i -= 1
-                start = i * s.length[lane] / n
+            while number > 0 and distance[v] < start:
+                number -= 1
+                start = number * s.length[lane] / n
                 last = -1
-            s.segment[v] = i
+            s.segment[v] = number
             s.segment_behind[v] = -1
             if last < 0:
-                s.segment_head[first + i] = v
+                s.segment_head[first + number] = v
             else:
                 s.segment_behind[last] = v
             last = v
@@ -98,4 +103,5 @@ def put_into_lane(s: State, lane: int, v: int, follower: int) -> None:
         s.head[lane] = v
     else:
         s.behind[ahead] = v
+    set_bit(s.occupied, lane)
     s.n_vehicles[lane] += 1

@@ -16,6 +16,8 @@ from streetflow.tables import (
     N_ACTIVE_FLOWS,
     N_FREE,
     N_NEEDED,
+    N_PRESENT,
+    N_TRIPS,
     OWN_LIGHTS,
     STEP,
     State,
@@ -28,13 +30,16 @@ __all__ = ["FAULT_DEAD_END", "FAULT_NO_SLOTS", "OK", "push", "set_phases", "step
 
 @helper
 def begin_step(s: State, slots_per_vehicle: int, n_others: int) -> int:
-    """Start flows and see that there are slots for the vehicles they may create, and for n_others more."""
+    """Start flows and see that there are slots for the vehicles they may create and for n_others more, and for trips."""
     if s.counters[BROKEN]:
         return FAULT_DEAD_END
     start_flows(s)
     most_new = s.counters[N_ACTIVE_FLOWS] * (int(s.reals[DELTA]) + 2)
+    most_trips = s.counters[N_TRIPS] + s.counters[N_PRESENT] + most_new
     s.counters[N_NEEDED] = most_new * slots_per_vehicle + n_others
-    return FAULT_NO_SLOTS if s.counters[N_NEEDED] > s.counters[N_FREE] else OK
+    if s.counters[N_NEEDED] > s.counters[N_FREE] or most_trips > s.trip_flow.size:
+        return FAULT_NO_SLOTS
+    return OK
 
 
 @helper
@@ -50,7 +55,7 @@ def end_step(s: State) -> None:
 def one_step(s: State) -> int:
     """The eleven phases of section 4 but the replay line. Returns OK or a fault.
 
-    After FAULT_NO_SLOTS nothing has happened and the step can be tried again with more slots.
+    After FAULT_NO_SLOTS nothing has happened and the step can be tried again with more slots (of vehicles or trips).
     """
     fault = begin_step(s, 1, 0)
     if fault != OK:

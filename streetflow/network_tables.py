@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import threading
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +20,9 @@ from streetflow.geometry import (
 )
 from streetflow.roadnet import LaneLink, Point, RoadLink, Roadnet, read_roadnet
 from streetflow.routing import Router
-from streetflow.tables import State
+from streetflow.tables import WORD_BITS, State
 
 SEGMENT_M = 70.0  # lanes are cut into segments of at most this length for lane changing
-_BITS = 31  # used per int32 word: masks stay positive
 
 
 @dataclass(frozen=True)
@@ -41,14 +38,6 @@ class NetworkTables:
     arrays: dict[str, NDArray[np.generic]]  # by field name of State
     link_ids: tuple[str, ...]
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of all that the engine takes from the road network."""
-        digest = hashlib.sha256(repr((self.roadnet.lane_ids, self.link_ids)).encode())
-        for name, values in sorted(self.arrays.items()):
-            digest.update(name.encode() + values.tobytes())
-        return digest.hexdigest()
-
     def fill(self, state: State) -> None:
         for name, values in self.arrays.items():
             getattr(state, name)[:] = values
@@ -63,7 +52,7 @@ def load_network(path: str | Path) -> NetworkTables:
     key = Path(path).absolute()
     try:
         stat = os.stat(key)
-    except OSError:
+    except (OSError, ValueError):
         return _build(read_roadnet(path))  # raises InputError with the reason
     version = (stat.st_mtime_ns, stat.st_size)
     with _lock:
@@ -105,17 +94,17 @@ def _build(roadnet: Roadnet) -> NetworkTables:
     for k, (_, _, lane_link) in enumerate(links):
         lane_out[lane_link.start_lane].append(n_lanes + k)
 
-    n_words = max([1, *(-(-n // _BITS) for n in links_per_intersection)])
+    n_words = max([1, *(-(-n // WORD_BITS) for n in links_per_intersection)])
     bit_word = np.zeros(n_links, np.int32)
     bit_mask = np.zeros(n_links, np.int32)
     conflicts = np.zeros((n_links, n_words), np.int32)
     crossing_link = []
     for k, (i, _, _) in enumerate(links):
         own = k - int(link_first[i])
-        bit_word[k] = i * n_words + own // _BITS
-        bit_mask[k] = 1 << own % _BITS
+        bit_word[k] = i * n_words + own // WORD_BITS
+        bit_mask[k] = 1 << own % WORD_BITS
         for crossing in crossings[k]:
-            conflicts[k, crossing.other_link // _BITS] |= 1 << crossing.other_link % _BITS
+            conflicts[k, crossing.other_link // WORD_BITS] |= 1 << crossing.other_link % WORD_BITS
             crossing_link.append(int(link_first[i]) + crossing.other_link)
 
     phases = [phase for intersection in roadnet.intersections for phase in intersection.phases]
@@ -170,6 +159,8 @@ def _build(roadnet: Roadnet) -> NetworkTables:
         "links": n_links,
         "links_1": n_links + 1,
         "drivables": n_lanes + n_links,
+        "drivable_words": -(-(n_lanes + n_links) // WORD_BITS),
+        "lane_words": -(-n_lanes // WORD_BITS),
         "link_words": n_links * n_words,
         "crossings": len(flat_crossings),
         "intersections": n_intersections,

@@ -35,9 +35,10 @@ RNG_POSITION = 10  # next word of rng
 OWN_LIGHTS = 11  # 1: lights run by their own plan
 FAULT_SLOT = 12  # the vehicle of a StepError
 BROKEN = 13  # 1 after a fault in the middle of a step
-N_CREATED = 14  # vehicles created since the last reset
-N_NEEDED = 15  # free slots that the next step may need
-LANE_CHANGE = 16  # 1: vehicles change lanes
+N_TRIPS = 14  # entries of trip_...
+N_CREATED = 15  # vehicles created since the last reset
+N_NEEDED = 16  # free slots that the next step may need
+LANE_CHANGE = 17  # 1: vehicles change lanes
 N_COUNTERS = 20
 
 # reals[...]
@@ -83,6 +84,7 @@ ABORTED = 3  # a shadow that goes in this step
 DONE = 4  # an owner that goes in this step: its shadow is the vehicle now
 
 PRIORITY_BUCKETS = 1 << 16
+WORD_BITS = 31  # used per int32 word of a bit set: words stay positive
 RNG_WORDS = 624
 NO_ENTRY_STEP = 2147483647
 
@@ -102,6 +104,9 @@ class State(NamedTuple):
     n_vehicles: Annotated[Ints, "net", "drivables"]
     arrival_step: Annotated[Ints, "net", "drivables"]  # last step in which vehicles arrived
     arrival_after: Annotated[Ints, "net", "drivables"]  # tail before that step's arrivals
+    occupied: Annotated[Ints, "net", "drivable_words"]  # bit set of the drivables that hold vehicles
+    queued: Annotated[Ints, "net", "lane_words"]  # bit set of the lanes with an entry queue
+    listed: Annotated[Ints, "net", "drivables"]  # scratch: what list_set_bits found
     # lanes
     queue_head: Annotated[Ints, "net", "lanes"]  # slots waiting to enter
     queue_tail: Annotated[Ints, "net", "lanes"]
@@ -167,6 +172,8 @@ class State(NamedTuple):
     flow: Annotated[Ints, "veh", "slots"]  # -1: pushed
     ordinal: Annotated[Ints, "veh", "slots"]
     enter_step: Annotated[Ints, "veh", "slots"]  # step of creation
+    entry_step: Annotated[Ints, "veh", "slots"]  # step of entry into the network, -1: not yet
+    free_flow_s: Annotated[Floats, "veh", "slots"]  # undisturbed time over the drivables that it has left
     moving_step: Annotated[Ints, "veh", "slots"]  # last step after which its speed was 0.1 or more
     serial: Annotated[Ints, "veh", "slots"]  # order of creation
     role: Annotated[Ints, "veh", "slots"]
@@ -188,6 +195,13 @@ class State(NamedTuple):
     follower_gap: Annotated[Floats, "veh", "changers"]  # from the target follower
     signaller: Annotated[Ints, "veh", "changers"]  # whose signal it has received, -1: nobody's
     settled: Annotated[Ints, "veh", "changers"]  # 1: its new speed is fixed
+    # finished trips, in the order of their ends
+    trip_flow: Annotated[Ints, "veh", "trips"]
+    trip_ordinal: Annotated[Ints, "veh", "trips"]
+    trip_created: Annotated[Ints, "veh", "trips"]  # steps
+    trip_entered: Annotated[Ints, "veh", "trips"]
+    trip_ended: Annotated[Ints, "veh", "trips"]
+    trip_free_flow_s: Annotated[Floats, "veh", "trips"]
     # routes, ways, kinds
     path_inner: Annotated[Ints, "veh", "sideways"]  # by position in path: that of the lane beside, -1: no such way
     path_outer: Annotated[Ints, "veh", "sideways"]

@@ -16,7 +16,6 @@ from small_network import CAR, TRUCK, demand, grid, write
 
 from streetflow import Engine, InputError
 from streetflow.core import _INITIAL_SLOTS
-from streetflow.errors import InputWarning
 
 EXERCISED: Counter[str] = Counter()
 
@@ -261,9 +260,6 @@ def test_lane_changing_is_off_unless_asked_for(config: Path, tmp_path: Path) -> 
     del content["laneChange"]
     config.write_text(json.dumps({**content, "saveReplay": False}))
     engines = [Engine(config), Engine.from_files(tmp_path / "roadnet.json", tmp_path / "flow.json", seed=4)]
-    config.write_text(json.dumps({**content, "saveReplay": False, "laneChange": 1}))
-    with pytest.warns(InputWarning, match="laneChange: neither true nor false"):
-        engines.append(Engine(config))
     for engine in engines:
         with pytest.raises(AssertionError, match="nobody has changed lanes"):
             until_change(engine)
