@@ -18,7 +18,7 @@ from streetflow.config import Config, check_interval, load_config
 from streetflow.demand import Demand
 from streetflow.errors import InputWarning, StepError
 from streetflow.flow import Flow, read_flows
-from streetflow.network_tables import NetworkTables, load_network
+from streetflow.network_tables import NetworkTables, lane_segments, load_network
 from streetflow.roadnet import Point, check_phase_times
 from streetflow.vehicles import Vehicles
 
@@ -99,6 +99,7 @@ class EngineCore:
         self.phase_counts = np.array([len(i.phases) for i in roadnet.intersections], np.int32)
         self._n_pushed = 0
 
+        segments = lane_segments(roadnet, config.roadnet_file) if config.lane_change else np.zeros(1, np.int32)
         sizes = {
             **self._network.sizes,
             "counters": t.N_COUNTERS,
@@ -107,6 +108,8 @@ class EngineCore:
             "priority_buckets": t.PRIORITY_BUCKETS,
             "flows": len(self._flows),
             "slots": _INITIAL_SLOTS,
+            "segments": int(segments[-1]),
+            "segments_1": segments.size,
             "changers": _INITIAL_SLOTS if config.lane_change else 0,
             "trips": _INITIAL_SLOTS,
             "path": 1,
@@ -118,6 +121,7 @@ class EngineCore:
         self._tables = t.Tables(sizes)
         state = self._tables.state
         self._network.fill(state)
+        state.segment_first[:] = segments
         state.reals[t.DELTA] = config.interval_s
         state.counters[t.OWN_LIGHTS] = not config.rl_traffic_light
         state.counters[t.LANE_CHANGE] = config.lane_change

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.crossings import Crossing, intersection_crossings
+from streetflow.errors import InputError
 from streetflow.geometry import (
     LANE_LINK_SPEED_LIMIT_MPS,
     polyline_length,
@@ -23,6 +24,7 @@ from streetflow.routing import Router
 from streetflow.tables import WORD_BITS, State
 
 SEGMENT_M = 70.0  # lanes are cut into segments of at most this length for lane changing
+MOST_SEGMENTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,20 @@ def load_network(path: str | Path) -> NetworkTables:
     with _lock:
         _cache[key] = version, tables
     return tables
+
+
+def lane_segments(roadnet: Roadnet, file: str | Path) -> NDArray[np.int32]:
+    """For lane changing, int32[lanes + 1]: where each lane's segments start, and how many there are in all.
+
+    InputError for a road of more than 700 km.
+    """
+    counts = []
+    for i, road in enumerate(roadnet.roads):
+        length_m = polyline_length(road.points)
+        if not length_m <= MOST_SEGMENTS * SEGMENT_M:
+            raise InputError(file, f"roads[{i}].points", f"are {length_m:g} m long: too long to change lanes on")
+        counts += [max(math.ceil(length_m / SEGMENT_M), 1)] * road.n_lanes
+    return _prefix(counts)
 
 
 def _prefix(counts: list[int]) -> NDArray[np.int32]:
@@ -118,14 +134,10 @@ def _build(roadnet: Roadnet) -> NetworkTables:
     flat_out = [k for of_lane in lane_out for k in of_lane]
     flat_phase_links = [k for of_phase in phase_links for k in of_phase]
     flat_crossings = [crossing for of_link in crossings for crossing in of_link]
-    n_segments = [
-        max(math.ceil(polyline_length(road.points) / SEGMENT_M), 1) for road in roadnet.roads for _ in range(road.n_lanes)
-    ]
     speed_limits = [v for road in roadnet.roads for v in road.lane_max_speeds_mps]
     ints: dict[str, object] = {
         "out_first": _prefix([len(of_lane) for of_lane in lane_out]),
         "out_links": flat_out,
-        "segment_first": _prefix(n_segments),
         "start_lane": [lane_link.start_lane for _, _, lane_link in links],
         "end_lane": [lane_link.end_lane for _, _, lane_link in links],
         "rank": [road_link.rank for _, road_link, _ in links],
@@ -155,7 +167,6 @@ def _build(roadnet: Roadnet) -> NetworkTables:
     sizes = {
         "lanes": n_lanes,
         "lanes_1": n_lanes + 1,
-        "segments": sum(n_segments),
         "links": n_links,
         "links_1": n_links + 1,
         "drivables": n_lanes + n_links,

@@ -114,7 +114,7 @@ class State(NamedTuple):
     out_count: Annotated[Ints, "net", "lanes"]  # vehicles on the lane's outgoing lane links
     out_first: Annotated[Ints, "net", "lanes_1"]  # into out_links
     lane_width: Annotated[Floats, "net", "lanes"]
-    segment_first: Annotated[Ints, "net", "lanes_1"]  # into segment_head
+    segment_first: Annotated[Ints, "net", "segments_1"]  # into segment_head
     segment_head: Annotated[Ints, "net", "segments"]  # slot of the first vehicle of each segment of a lane
     # lane links, numbered from 0 (drivable number minus the number of lanes)
     out_links: Annotated[Ints, "net", "links"]  # drivables

@@ -255,6 +255,12 @@ def test_many_shadows_find_room(tmp_path: Path) -> None:
     assert one.get_vehicle_count() > 2 * _INITIAL_SLOTS
 
 
+def test_a_road_too_long_to_change_lanes_on(tmp_path: Path) -> None:
+    path = write(tmp_path, grid(length_m=1e6), [], laneChange=True)
+    with pytest.raises(InputError, match=r"roadnet\.json: roads\[0\]\.points: are .* m long: too long to change"):
+        Engine(path)
+
+
 def test_lane_changing_is_off_unless_asked_for(config: Path, tmp_path: Path) -> None:
     content = json.loads(config.read_text())
     del content["laneChange"]
