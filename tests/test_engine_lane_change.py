@@ -10,12 +10,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from lane_change_oracle import Driver, LaneChangeOracle
 from small_network import CAR, TRUCK, demand, grid, write
 
 from streetflow import Engine, InputError
+from streetflow import tables as t
 from streetflow.core import _INITIAL_SLOTS
+from streetflow.kernel_crossing import live_blocker
 
 EXERCISED: Counter[str] = Counter()
 
@@ -253,6 +256,22 @@ def test_many_shadows_find_room(tmp_path: Path) -> None:
     many.step_many(300)
     assert state(one) == state(many)
     assert one.get_vehicle_count() > 2 * _INITIAL_SLOTS
+
+
+def test_nobody_yields_to_a_vehicle_that_has_gone(tmp_path: Path) -> None:
+    """Its slot still says whom it yielded to: that must not close a circle. It matters for owners that complete a change;
+    who yields on its way to the end of its route can't get there in the same step."""
+    engine = Engine(write(tmp_path, grid(), demand(grid(), 20, 5)))
+    engine.step_many(10)
+    state = engine._tables.state
+    v, w = (int(slot) for slot in np.flatnonzero(state.status == t.RUNNING)[:2])
+    blocker = np.full(state.status.size, -1, np.int32)
+    live = getattr(live_blocker, "py_func", live_blocker)  # the kernel's function, uncompiled
+    assert live(state, v, blocker) == -1
+    blocker[v] = w
+    assert live(state, v, blocker) == w
+    state.status[w] = t.FREE
+    assert live(state, v, blocker) == -1
 
 
 def test_a_road_too_long_to_change_lanes_on(tmp_path: Path) -> None:
