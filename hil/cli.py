@@ -10,6 +10,7 @@ from hil.commands.common import errors
 from hil.commands.evaluate import evaluate
 from hil.commands.hil import hil
 from hil.commands.networks import networks
+from hil.commands.share import share
 from hil.commands.size import size
 from hil.commands.train import train
 from streetflow.errors import InputError
@@ -22,7 +23,7 @@ app = typer.Typer(
     help="Traffic lights that learn, on a microcontroller: train a TinyLight policy, and prove it on the chip "
     "(an ATmega328P, real or emulated) with the traffic simulator in the loop.",
 )
-for command in (hil, evaluate, train, size, networks, board):
+for command in (hil, evaluate, train, size, networks, board, share):
     app.command()(command)
 
 
