@@ -5,13 +5,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from hil.boards import Board, open_board
+from hil.boards import Board, SerialBoard, open_board
+from hil.boards.probe import answering_baud
 from hil.build import Firmware, Target, build_firmware, project_root
 from hil.closed_loop import DecisionRecord, LoopResult, kept_features, run_closed_loop, run_reference
 from hil.fault_injection import FaultyBoard
 from hil.fault_spec import FaultSpec
 from hil.footprint import Footprint, measure
-from hil.link import BUDGET_S, Link, LinkError
+from hil.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
 from hil.provenance import file_sha256, firmware_commit, tool_version
 from hil.verdict import (
     FLASH_LIMIT_BYTES,
@@ -137,6 +138,8 @@ def judge(
         link.hello(policy.sha256)
     except LinkError as error:
         fault = f"{type(error).__name__}: {error}"
+        if isinstance(board, SerialBoard) and isinstance(error, NoAnswer | GarbageAnswer) and (baud := answering_baud(board)):
+            fault = f"{type(error).__name__} at {board.baud} baud, but the board answers at {baud}: use --baud {baud}"
     provenance = _provenance(job, policy, environment.seed, board.description)
     handshake = check_handshake(fault, policy.sha256)
     if fault is not None:

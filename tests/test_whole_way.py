@@ -4,11 +4,13 @@ The same test file passes on the emulated chip (`make test`), the host build, th
 decision is wide here: this is about what happens, on a machine that may be busy, not about how fast.
 """
 
+import os
 import re
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -86,3 +88,22 @@ def test_platformio_uploads(port: str) -> None:
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     with SerialBoard(port, baud=115_200) as board:
         Link(board, budget_s=10).hello(load_policy(policy).sha256, patience_s=PATIENCE_S)
+
+
+def test_a_programmer_erases_the_chip_and_a_bootloader_does_not(tmp_path: Path) -> None:
+    """What PlatformIO would tell avrdude for a bare chip and for an Uno."""
+    told = tmp_path / "told"
+    avrdude = tmp_path / "avrdude"
+    avrdude.write_text(f'#!/bin/sh\necho "$@" >> {told}\n')
+    avrdude.chmod(0o755)
+    for target, extra in (("bare_8mhz", []), ("uno_system", ["--upload-port", "/dev/null"])):
+        done = pio.run(
+            ["run", "-e", target, "-t", "upload", *extra],
+            project=project_root(),
+            state_dir=default_build_dir() / "platformio",
+            variables={"PATH": f"{tmp_path}:{os.environ['PATH']}", "TINYLIGHT_BAUD": "38400"},
+        )
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    bare, uno = told.read_text().splitlines()
+    assert "-c usbasp" in bare and "-D" not in bare.split() and "-P" not in bare.split()
+    assert "-c arduino" in uno and "-D" in uno.split() and "-b 115200" in uno and "-P /dev/null" in uno

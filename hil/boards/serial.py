@@ -56,6 +56,8 @@ class SerialBoard(Board):
                 port.exclusive = True
                 port.write_timeout = WRITE_PATIENCE_S
             port.open()
+            with contextlib.suppress(AttributeError, OSError, ValueError):  # Linux alone has it, and not for every driver
+                port.set_low_latency_mode(True)
         except (ValueError, OSError) as fault:  # SerialException is an OSError
             if port is not None:
                 with contextlib.suppress(OSError):
@@ -137,10 +139,18 @@ class SerialBoard(Board):
     def timing(self) -> ExchangeTiming:
         return self._timing.exchange()
 
+    def set_line_rate(self, baud: int) -> None:
+        """Another baud rate from now on."""
+        port = self._open()
+        port.baudrate = baud
+        self.baud = baud
+        self.byte_us = 10e6 / baud
+        self.drain()
+
     def diagnosis(self) -> str:
         return (
-            "is the firmware on the board, built for this baud rate, and no other program at the port? "
-            "An Arduino needs up to 3 s after the port was opened"
+            f"usual causes, in order: the firmware was built for another baud rate than {self.baud}; it isn't on the board yet "
+            "(pio run -t upload); another program reads the port as well; an Arduino needs up to 3 s after the port was opened"
         )
 
     def _open(self) -> serial.SerialBase:
