@@ -17,6 +17,7 @@ from streetflow.errors import InputWarning, StepError
 from streetflow.flow import Flow, read_flows
 from streetflow.network_tables import NetworkTables, load_network
 from streetflow.roadnet import check_phase_times
+from streetflow.tidy import TIDY_STEPS, tidy
 
 _INITIAL_SLOTS = 64
 _MAX_CLOCKS = 4_000_000
@@ -168,6 +169,8 @@ class EngineCore:
             counters = self._tables.state.counters
             if counters[t.BROKEN]:
                 self._stop_at_dead_end()
+            if counters[t.STEP] >= counters[t.TIDY_STEP]:
+                tidy(self._tables)
             self._make_room(int(counters[t.N_ACTIVE_FLOWS]) * (int(self.config.interval_s) + 2))
             if not kernel_step.step_many(*self._arguments, last - int(counters[t.STEP])):
                 return
@@ -217,6 +220,7 @@ class EngineCore:
             t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN, t.N_TRIPS,
         ):  # fmt: skip
             state.counters[counter] = 0
+        state.counters[t.TIDY_STEP] = TIDY_STEPS
         state.reals[t.FLOW_CLOCK] = 0.0
         state.reals[t.FINISHED_TIME] = 0.0
         state.flow_counter[:] = 0
