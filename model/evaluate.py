@@ -49,23 +49,9 @@ def evaluate(
     made for another network."""
     if isinstance(network, str):
         network = find_network(network)
-    policy: Policy | None
-    if isinstance(agent, Policy):
-        policy, name = agent, "policy"
-    elif str(agent) in CONTROLLERS:
-        policy, name = None, str(agent)
-    else:
-        if not Path(agent).is_file():
-            raise InputError(str(agent), "", f"neither a policy file nor one of {', '.join(CONTROLLERS)}")
-        policy, name = load_policy(agent), Path(agent).name
-    controller: Controller
-    if policy is None:
-        if integer:
-            raise InputError(name, "", "a rule has no integer form; only a policy file has one")
-        controller = CONTROLLERS[name]()
-    else:
-        controller = PolicyAgent(policy, integer=integer, source=name)
-    clearance = clearance or ("hold" if policy is None else policy.clearance)
+    controller, name, default_clearance = make_controller(agent, integer=integer)
+    policy = controller.policy if isinstance(controller, PolicyAgent) else None
+    clearance = clearance or default_clearance
     rows = []
     for flow in flows:
         environment = Environment(network, flow, seed=seed, engine=engine, clearance=clearance)
@@ -89,6 +75,25 @@ def evaluate(
         if progress is not None:
             progress(rows[-1])
     return rows
+
+
+def make_controller(agent: str | Path | Policy, *, integer: bool | None) -> tuple[Controller, str, str]:
+    """(controller, its name, its clearance) for a name in CONTROLLERS, a policy file or a policy.
+
+    integer: decide as the chip does, or in float; None: as the chip does, where the agent is a policy. InputError for an
+    agent that isn't there, and for a rule that is asked for in integers.
+    """
+    if not isinstance(agent, Policy):
+        name = str(agent)
+        if name in CONTROLLERS:
+            if integer:
+                raise InputError(name, "", "a rule has no integer form; only a policy file has one")
+            return CONTROLLERS[name](), name, "hold"
+        if not Path(agent).is_file():
+            raise InputError(name, "", f"neither a policy file nor one of {', '.join(CONTROLLERS)}")
+    policy = agent if isinstance(agent, Policy) else load_policy(agent)
+    name = "policy" if isinstance(agent, Policy) else Path(agent).name
+    return PolicyAgent(policy, integer=integer is not False, source=name), name, policy.clearance
 
 
 def run(environment: Environment, controller: Controller) -> None:

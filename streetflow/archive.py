@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ from numpy.typing import NDArray
 
 from streetflow import tables as t
 from streetflow.demand import Demand
-from streetflow.errors import InputError
+from streetflow.errors import InputError, cannot_be
 from streetflow.flow import VehicleKind
+from streetflow.json_reader import read_json
 
 _FORMAT = "streetflow-archive"
 _VERSION = 2
@@ -39,12 +42,14 @@ class Archive:
         kinds: list[VehicleKind],
         ways: dict[int, tuple[tuple[int, ...], int, int, int]],
         demand: Demand | None,
+        inputs: str,
     ) -> None:
         self._arrays = arrays
         self._routes = routes  # by route number: valid, roads
         self._kinds = kinds
         self._ways = ways  # slot: roads, position and lane where its way starts, place on the way
         self._demand = demand  # the engine's own numbering, if the archive was taken in this process
+        self._inputs = inputs  # `EngineCore.inputs_sha256` of the engine
 
     @property
     def n_slots(self) -> int:
@@ -55,21 +60,20 @@ class Archive:
         return int(self._arrays["trip_flow"].size)
 
     @classmethod
-    def take(cls, tables: t.Tables, demand: Demand) -> Archive:
+    def take(cls, tables: t.Tables, demand: Demand, inputs: str) -> Archive:
         state = tables.state
         arrays = {name: getattr(state, name).copy() for name in (*_FIXED_SIZE, *_BY_SLOT)}
         arrays |= {name: getattr(state, name)[: state.counters[t.N_TRIPS]].copy() for name in _BY_TRIP}
         ways = {int(v): demand.way_at(int(state.way[v])) for v in np.flatnonzero(state.status >= t.WAITING)}
         routes = list(zip(demand.valid, demand.routes, strict=True))
-        return cls(arrays, routes, list(demand.kinds), ways, demand)
+        return cls(arrays, routes, list(demand.kinds), ways, demand, inputs)
 
-    def restore(self, tables: t.Tables, demand: Demand) -> None:
+    def restore(self, tables: t.Tables, demand: Demand, inputs: str) -> None:
         """Write the snapshot into an engine's tables. InputError if it is of another network or demand."""
-        for name in _FIXED_SIZE:
-            if self._arrays[name].shape != getattr(tables.state, name).shape:
-                raise InputError("archive", name, "is of another road network or flow file")
         if self._arrays["reals"][t.DELTA] != tables.state.reals[t.DELTA]:
             raise InputError("archive", "interval", "is of an engine with another step length")
+        if self._inputs != inputs:
+            raise InputError("archive", "inputs", "is of another road network or flow file")
         tables.grow("slots", self.n_slots)
         tables.grow("trips", self.n_trips)
         kind, route, way = (self._arrays[name] for name in ("kind", "route", "way"))
@@ -107,32 +111,31 @@ class Archive:
 
     def dump(self, path: str | Path) -> None:
         """Write the snapshot as JSON. InputError if the file can't be written."""
-        content = {
+        content: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
+            "inputs": self._inputs,
             "arrays": {name: _to_json(values) for name, values in self._arrays.items()},
             "routes": [[valid, list(roads)] for valid, roads in self._routes],
             "kinds": [astuple(kind) for kind in self._kinds],
             "ways": {str(v): [list(way[0]), *way[1:]] for v, way in self._ways.items()},
         }
+        content["sha256"] = _sha256(content)
         try:
             Path(path).write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-        except OSError as fault:
-            raise InputError(path, "", f"can't be written: {fault.strerror or fault}") from None
+        except (OSError, ValueError) as fault:
+            raise cannot_be("written", path, fault) from None
 
     @classmethod
     def read(cls, path: str | Path) -> Archive:
         """Read what `dump` wrote. InputError if it isn't that."""
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as fault:
-            raise InputError(path, "", f"can't be read: {fault.strerror or fault}") from None
-        except ValueError as fault:
-            raise InputError(path, "", f"not JSON: {fault}") from None
+        content = read_json(path, exact=True)
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
             raise InputError(path, "format", f"must be {_FORMAT!r}: this isn't an engine's snapshot")
         if content.get("version") != _VERSION:
             raise InputError(path, "version", f"must be {_VERSION}, is {content.get('version')!r}")
+        if content.get("sha256") != _sha256({name: value for name, value in content.items() if name != "sha256"}):
+            raise InputError(path, "sha256", "isn't that of the content: the file was damaged or edited")
         try:
             arrays = {name: _from_json(name, content["arrays"][name]) for name in (*_FIXED_SIZE, *_BY_SLOT, *_BY_TRIP)}
             n_slots = arrays["status"].size
@@ -147,9 +150,14 @@ class Archive:
                 [VehicleKind(*map(float, kind)) for kind in content["kinds"]],
                 {int(v): (tuple(map(int, w[0])), int(w[1]), int(w[2]), int(w[3])) for v, w in content["ways"].items()},
                 None,
+                str(content["inputs"]),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as fault:
             raise InputError(path, "", f"not a snapshot: {fault!r}") from None
+
+
+def _sha256(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 _REAL_FIELDS = frozenset(field.name for field in t.FIELDS if field.block.endswith("f"))

@@ -49,7 +49,7 @@ def load_network(path: str | Path) -> NetworkTables:
     key = Path(path).absolute()
     try:
         stat = os.stat(key)
-    except OSError:
+    except (OSError, ValueError):
         return _build(read_roadnet(path))  # raises InputError with the reason
     version = (stat.st_mtime_ns, stat.st_size)
     with _lock:

@@ -119,12 +119,20 @@ class SerialBoard(Board):
         return dropped
 
     def reset(self) -> None:
-        """The Arduino's reset: DTR falls. Where a port has no modem lines, nothing happens."""
+        """The Arduino's reset: DTR falls. A port without modem lines (a pseudo-terminal) is closed and opened again instead."""
         port = self._open()
-        with contextlib.suppress(OSError):
+        try:
             port.dtr = False
             time.sleep(RESET_PULSE_S)
             port.dtr = True
+        except OSError:
+            if "://" not in self.url:
+                self.close()
+                time.sleep(RESET_PULSE_S)
+                try:
+                    self.open()
+                except InputError as fault:
+                    raise self._gone(fault) from fault
         self.drain()
 
     def timing(self) -> ExchangeTiming:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from hil.boards.base import Board, ExchangeTiming
-from hil.boards.elf_image import read_elf
+from hil.boards.bootloader import read_bootloader
+from hil.boards.elf_image import ElfImage, read_elf
 from hil.boards.simavr_library import simavr_library
 from hil.faults import BoardDied
 from streetflow.errors import InputError
@@ -19,25 +20,34 @@ from streetflow.errors import InputError
 PART = "atmega328p"
 PAINT = 0xC5  # what the firmware's start-up code writes into RAM between statics and stack
 READ_CAPACITY_BYTES = 1024
+ENDLESS_LOOP = "__stop_program"  # avr-libc: where exit() ends
 RECEIVER_ON_US = 100_000  # a firmware without bootloader has its UART running long before
+FROM_THE_SHOP = ElfImage(((0, b"\xff\xcf"),), {})  # rjmp to itself; an empty flash would run through it in circles
 NEVER = float("nan")
 
 
 class SimavrBoard(Board):
-    """An emulated ATmega328P running `elf`. Several may be open at once."""
+    """An emulated ATmega328P running `elf`. Several may be open at once.
+
+    With a `bootloader` (Intel HEX) every reset starts there, as an Uno's fuses have it; `elf` may then be left out, which is a
+    board fresh from the shop.
+    """
 
     clock: ClassVar[Literal["cycles", "wall"]] = "cycles"
     boot_us: ClassVar[float] = 1_000_000
 
-    def __init__(self, elf: Path, *, f_cpu_hz: int, baud: int) -> None:
+    def __init__(self, elf: Path | None, *, f_cpu_hz: int, baud: int, bootloader: Path | None = None) -> None:
         """`baud` is the rate of the harness's end of the line; the chip's end is what the firmware sets."""
+        if elf is None and bootloader is None:
+            raise ValueError("a chip needs something to run")
         self.name = "simavr"
         self.description = f"ATmega328P at {f_cpu_hz / 1e6:g} MHz, emulated by simavr, {baud} baud"
         self.elf = elf
         self.f_cpu_hz = f_cpu_hz
         self.baud = baud
         self._ffi, self._library = simavr_library()
-        self._image = read_elf(elf)
+        self._image = read_elf(elf) if elf is not None else FROM_THE_SHOP
+        self._bootloader = read_bootloader(bootloader) if bootloader is not None else None
         self._sim: Any = None
         self._buffer = self._ffi.new("uint8_t[]", READ_CAPACITY_BYTES)
         self._status = self._ffi.new("tl_status *")
@@ -53,10 +63,14 @@ class SimavrBoard(Board):
         self._sim = sim
         try:
             self._load(self._image.chunks)
+            if self._bootloader is not None:
+                start, image = self._bootloader
+                self._load(image.chunks)
+                self._library.tl_set_reset_address(sim, start)
         except InputError:
             self.close()
             raise
-        self._start(external=False)
+        self._start(self._library.TL_POWER_ON)
 
     @property
     def is_open(self) -> bool:
@@ -97,7 +111,30 @@ class SimavrBoard(Board):
 
     def reset(self) -> None:
         """Reset pin: RAM keeps its contents, the clock goes on."""
-        self._start(external=True)
+        self._start(self._library.TL_RESET_PIN)
+
+    def brown_out(self, seed: int) -> None:
+        """The supply dips: RAM holds noise, and the brown-out detector resets the chip."""
+        self._library.tl_scramble_ram(self._open(), seed)
+        self._start(self._library.TL_BROWN_OUT)
+
+    def hang(self) -> None:
+        """A glitch throws the program into an endless loop with interrupts off, out of which only the watchdog helps."""
+        address = self._image.symbols.get(ENDLESS_LOOP)
+        if address is None:
+            raise InputError(self.elf or "firmware", "", f"has no {ENDLESS_LOOP} to hang in")
+        self._library.tl_jump(self._open(), address)
+
+    def swap(self, elf: Path) -> None:
+        """Another program in flash, as if somebody had flashed the chip behind our back; it starts at once."""
+        self._image, self.elf = read_elf(elf), elf
+        self._load(self._image.chunks)
+        self._start(self._library.TL_RESET_PIN)
+
+    def set_line_rate(self, baud: int) -> None:
+        """The harness's end of the line changes its baud rate."""
+        self.baud = baud
+        self._library.tl_set_baud(self._open(), baud)
 
     def timing(self) -> ExchangeTiming:
         status = self._status
@@ -107,6 +144,11 @@ class SimavrBoard(Board):
             self._us(status.reply_start) if self._heard else NEVER,
             self._us(status.reply_end) if self._heard else NEVER,
         )
+
+    @property
+    def line_free_us(self) -> float:
+        """When all that was written has passed the wire."""
+        return self._us(self._status.request_end)
 
     @property
     def watchdog_resets(self) -> int:
@@ -158,10 +200,12 @@ class SimavrBoard(Board):
         for address, content in chunks:
             if self._library.tl_load(self._sim, content, len(content), address) != 0:
                 end = address + len(content)
-                raise InputError(self.elf, "", f"reaches to flash address {end}, beyond the end of the {PART}'s flash")
+                raise InputError(
+                    self.elf or "firmware", "", f"reaches to flash address {end}, beyond the end of the {PART}'s flash"
+                )
 
-    def _start(self, *, external: bool) -> None:
-        self._library.tl_reset(self._open(), external)
+    def _start(self, cause: int) -> None:
+        self._library.tl_reset(self._open(), cause)
         self._wrote = self._heard = False
         self._refresh()
         self._library.tl_run_until_receiver_on(self._sim, self._cycles(self.now_us() + RECEIVER_ON_US))

@@ -29,6 +29,7 @@ enum {
     INTERRUPT_FROM_SLEEP_CYCLES = 4,
     VECTORS = 26,                  /* of the ATmega328P, reset included */
     ADDRESS_SPACE = 0x10000,
+    SRAM_BEGIN = 0x100,            /* of the ATmega328P */
     MAX_RUN_CYCLES = 1 << 20,      /* timers end a batch of instructions earlier */
 };
 
@@ -447,12 +448,40 @@ int tl_load(tl_sim *sim, const uint8_t *code, uint32_t size, uint32_t address)
     return 0;
 }
 
-void tl_reset(tl_sim *sim, int external)
+void tl_set_reset_address(tl_sim *sim, uint32_t address)
+{
+    sim->avr->reset_pc = address;
+}
+
+void tl_set_baud(tl_sim *sim, uint32_t baud)
+{
+    sim->baud = baud;
+}
+
+void tl_jump(tl_sim *sim, uint32_t address)
+{
+    sim->avr->sreg[S_I] = 0;
+    sim->avr->state = cpu_Running;
+    sim->avr->pc = address;
+}
+
+void tl_scramble_ram(tl_sim *sim, uint32_t seed)
+{
+    for (uint32_t address = SRAM_BEGIN; address <= sim->avr->ramend; address++) {
+        seed = seed * 1664525u + 1013904223u;
+        sim->avr->data[address] = (uint8_t)(seed >> 24);
+    }
+}
+
+void tl_reset(tl_sim *sim, int cause)
 {
     avr_t *avr = sim->avr;
     avr->run = sim->plain_run; /* a watchdog reset that was due is overtaken */
     avr_reset(avr);
-    avr_regbit_set(avr, external ? avr->reset_flags.extrf : avr->reset_flags.porf);
+    if (cause == TL_RESET_PIN)
+        avr_regbit_set(avr, avr->reset_flags.extrf);
+    else
+        avr_regbit_set(avr, cause == TL_BROWN_OUT ? avr->reset_flags.borf : avr->reset_flags.porf);
     sim->wire_count = 0;
     sim->wire_free_at = avr->cycle;
     sim->sent_count = sim->frame_ends = 0;

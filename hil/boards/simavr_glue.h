@@ -28,14 +28,23 @@ typedef struct {
 } tl_status;
 
 enum { TL_ALIVE = 0, TL_DEAD_ASLEEP = 1, TL_DEAD_CRASHED = 2, TL_DEAD_OPCODE = 3, TL_DEAD_RAN_OFF = 4 };
+enum { TL_POWER_ON = 0, TL_RESET_PIN = 1, TL_BROWN_OUT = 2 };
 
 /* NULL if simavr does not know the part. `baud` is the rate of the harness's end of the line. */
 tl_sim *tl_create(const char *part, uint32_t f_cpu_hz, uint32_t baud);
 void tl_destroy(tl_sim *sim);
 /* -1 if it does not fit the flash. Call tl_reset once everything is loaded. */
 int tl_load(tl_sim *sim, const uint8_t *code, uint32_t size, uint32_t address);
-/* Reset pin (external = 1) or power-on; the clock goes on, what is on the wire is lost. */
-void tl_reset(tl_sim *sim, int external);
+/* Where a reset starts: 0, or the bootloader's first byte (the fuses BOOTRST and BOOTSZ). */
+void tl_set_reset_address(tl_sim *sim, uint32_t address);
+/* The rate of the harness's end of the line, for what is written from now on. */
+void tl_set_baud(tl_sim *sim, uint32_t baud);
+/* A reset whose cause the firmware finds in MCUSR; the clock goes on, what is on the wire is lost. */
+void tl_reset(tl_sim *sim, int cause);
+/* As if a glitch had thrown the program counter there (byte address), with interrupts off. */
+void tl_jump(tl_sim *sim, uint32_t address);
+/* SRAM as a brown-out leaves it: noise. */
+void tl_scramble_ram(tl_sim *sim, uint32_t seed);
 /* Puts bytes on the wire behind those still being sent; -1 if there is no room. */
 int tl_write(tl_sim *sim, const uint8_t *data, uint32_t size);
 /* Runs until a frame's end has arrived or the deadline; takes bytes up to that end. Returns their number. */

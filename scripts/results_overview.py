@@ -1,0 +1,73 @@
+"""Runs rules and pretrained policies over all flows of the networks that have one, and draws the README's picture of it.
+
+python scripts/results_overview.py            # writes docs/results/overview.json and docs/pictures/travel_time.svg
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from statistics import mean, pstdev
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt
+
+from model import pretrained_policy
+from model.evaluate import evaluate
+from streetflow.network import find_network
+
+NETWORKS = ("crossing", "arterial", "Hangzhou1")
+RULES = ("FixedTime", "SOTL", "MaxPressure")
+COLOURS = ("#b9c2cf", "#8f9bad", "#66748a", "#e8a33d", "#2f7d4f")
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+def main() -> None:
+    rows = []
+    for name in NETWORKS:
+        network = find_network(name)
+        flows = range(len(network.flow_files))
+        for rule in RULES:
+            rows += evaluate(network, rule, flows)
+        for integer in (False, True):
+            rows += evaluate(network, pretrained_policy(name), flows, integer=integer)
+    (DOCS / "results" / "overview.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+
+    labels = [*RULES, "TinyLight, float", "TinyLight, int8 as on the chip"]
+    figure, axes = plt.subplots(figsize=(8, 3.4))
+    for k, label in enumerate(labels):
+        for n, name in enumerate(NETWORKS):
+            times = [
+                row.average_travel_time_s for row in rows if row.network == name and _label(row.agent, row.arithmetic) == label
+            ]
+            x = n + (k - 2) * 0.17
+            axes.bar(
+                x,
+                mean(times),
+                0.155,
+                yerr=pstdev(times),
+                color=COLOURS[k],
+                label=label if n == 0 else None,
+                error_kw={"elinewidth": 1, "ecolor": "#333"},
+            )
+            axes.text(x, mean(times) + pstdev(times) + 4, f"{mean(times):.0f}", ha="center", fontsize=8)
+            print(f"{name:10} {label:28} {mean(times):8.2f} ± {pstdev(times):.2f} s")
+    axes.set_xticks(range(len(NETWORKS)), NETWORKS)
+    axes.set_ylabel("average travel time [s]")
+    axes.set_title("ten flows each, mean and deviation", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8, loc="upper right")
+    figure.tight_layout()
+    matplotlib.rcParams["svg.hashsalt"] = "tinylight"
+    figure.savefig(DOCS / "pictures" / "travel_time.svg", metadata={"Date": None})
+
+
+def _label(agent: str, arithmetic: str) -> str:
+    if arithmetic == "float":
+        return "TinyLight, float"
+    return "TinyLight, int8 as on the chip" if arithmetic == "integer" else agent
+
+
+if __name__ == "__main__":
+    main()
