@@ -288,14 +288,16 @@ def _streams(environments: Sequence[TrafficEnvironment]) -> int:
 
 
 def _require_budget(shape: GraphShape, config: TrainingConfig) -> None:
-    """InputError unless the smallest components fit the budget with any features: better now than after the search."""
+    """InputError unless the narrowest features with the smallest components fit the budget: better told now."""
+    if config.kept_features > shape.n_features:
+        raise InputError("training", "kept_features", f"{config.kept_features}, but only {shape.n_features} are searched")
     if config.max_parameters is None:
         return
-    widest = np.sort(shape.feature_widths, axis=1)[:, -config.kept_features :]
-    least = parameter_counts(widest, shape.n_actions, [min(config.layer2_dims)], [min(config.layer3_dims)]).max()
+    narrowest = np.sort(shape.feature_widths, axis=1)[:, : config.kept_features]
+    least = parameter_counts(narrowest, shape.n_actions, [min(config.layer2_dims)], [min(config.layer3_dims)]).max()
     if least > config.max_parameters:
         raise InputError(
-            "training", "max_parameters", f"{config.max_parameters} is too few: the smallest components may need {least}"
+            "training", "max_parameters", f"{config.max_parameters} is too few: the smallest sub-graph needs {least}"
         )
 
 
