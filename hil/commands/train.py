@@ -38,7 +38,12 @@ def train(
         ),
     ] = 1,
     features: Annotated[
-        str, typer.Option(metavar="PRESET|NAMES", help="Features to search: a preset, or names separated by commas.")
+        str,
+        typer.Option(
+            metavar="PRESET|NAMES",
+            help="Features to search: all (37), release (11), deployable (13: loop detectors and a clock), or names separated "
+            "by commas.",
+        ),
     ] = "release",
     clearance: Annotated[
         str, typer.Option("--clearance", metavar="hold|yellow|all_red", help="What the light shows between two phases.")
@@ -49,6 +54,20 @@ def train(
         int | None,
         typer.Option(metavar="N", min=1, help="Largest sub-graph of an intersection, in weights and biases. Default: any."),
     ] = None,
+    kept_features: Annotated[int, typer.Option(metavar="N", min=1, help="Features that the sub-graph keeps.")] = 2,
+    kept_episodes: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Also try the weights after the N best refinement episodes; the best integers on the training flow stay.",
+        ),
+    ] = 0,
+    share: Annotated[bool, typer.Option("--share", help="One network for all intersections, which must be alike.")] = False,
+    double_q: Annotated[bool, typer.Option("--double-q", help="Double Q-learning.")] = False,
+    updates_per_decision: Annotated[int, typer.Option(metavar="N", min=1, help="Minibatches learnt per decision.")] = 1,
+    threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads; the result doesn't depend on it.")] = 2,
+    device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where the networks train.")] = "cpu",
     log: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Write loss, entropies and travel time of every episode here.")
     ] = None,
@@ -60,7 +79,7 @@ def train(
     and ends with the same policy as without the stop.
     """
     try:
-        import torch  # noqa: F401
+        import torch
     except ImportError as fault:
         raise InputError("tinylight train", "", "needs PyTorch: pip install 'tinylight-hil[train]'") from fault
     from hil.json_file import write_json
@@ -68,6 +87,10 @@ def train(
     from model.training import EpisodeRow, Progress, TrainingConfig
     from streetflow.network import find_network
 
+    if device not in ("cpu", "cuda"):
+        raise InputError("--device", "", f"is cpu or cuda, not {device!r}")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device", "", "PyTorch finds no CUDA device here")
     for file in (out, log, json_file):
         require_writable(file)
     found = find_network(network)
@@ -98,8 +121,17 @@ def train(
             features=features,
             clearance=clearance,
             config=TrainingConfig(
-                search_episodes=search_episodes, refine_episodes=refine_episodes, max_parameters=max_parameters
+                search_episodes=search_episodes,
+                refine_episodes=refine_episodes,
+                max_parameters=max_parameters,
+                kept_features=kept_features,
+                kept_episodes=kept_episodes,
+                share=share,
+                double_q=double_q,
+                updates_per_decision=updates_per_decision,
             ),
+            threads=threads,
+            device=device,
             progress=told,
             checkpoint=checkpoint,
             resume_from=resume_from,
