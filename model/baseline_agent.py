@@ -8,7 +8,8 @@ import numpy.typing as npt
 from model.baseline_file import BaselineFile
 from model.baselines import BASELINES, build_graph
 from model.supergraph import ValueGraph
-from model.value_training import best_actions, load_arrays
+from model.value_learner import greedy_actions
+from model.value_training import feature_scale, load_arrays
 from streetflow.environment import Environment
 from streetflow.errors import InputError
 from streetflow.features import resolve_features
@@ -31,8 +32,9 @@ class BaselineAgent:
         self.baseline.require(environment.intersections, environment.network.name)
         specs = resolve_features(self.baseline.features)
         self._observer = Observer(environment.intersections, specs, environment.engine)
-        lsb_per_unit = [spec.lsb_per_unit for spec in specs]
-        graph = build_graph(self.baseline, environment.intersections, self._observer.feature_widths, lsb_per_unit, [0])
+        width = self._observer.max_width
+        self._scale = feature_scale([spec.lsb_per_unit for spec in specs], width)
+        graph = build_graph(self.baseline, environment.intersections, self._observer.feature_widths, width, [0])
         load_arrays(graph, self.policy.arrays, self.source)
         self._graph = graph
 
@@ -40,4 +42,5 @@ class BaselineAgent:
         """Actions int32[N] for the coming decision."""
         assert self._graph is not None
         frame = self._observer.observe(environment.engine, environment.current_action)[0]
-        return self.baseline.phases(best_actions(self._graph, frame), environment).astype(np.int32)
+        actions = greedy_actions(self._graph, frame.reshape(len(frame), -1) * self._scale)
+        return self.baseline.phases(actions, environment).astype(np.int32)

@@ -86,12 +86,11 @@ def build_graph(
     baseline: Baseline,
     intersections: Sequence[Intersection],
     feature_widths: np.ndarray,
-    lsb_per_unit: Sequence[int],
+    width: int,
     seeds: Sequence[int],
 ) -> ValueGraph:
     """The model's network for one replica per seed, with fresh weights. Group r * N + n is intersection n of replica r. Its
-    input is float32[G, F, B, W]: `baseline.features` as the environment's integers, whose widths [N, F] and scales [F] are
-    given."""
+    input is float32[G, B, F * W]: B states of `baseline.features`, whose widths [N, F] are given, each padded to `width` W."""
     replicas = len(seeds)
     widths = np.tile(feature_widths, (replicas, 1)).astype(np.int64)
     n_actions = np.tile(baseline.n_actions(intersections), replicas)
@@ -107,7 +106,7 @@ def build_graph(
     if baseline.name == "TLRP":
         from model.random_path import RandomPath
 
-        return RandomPath(widths, n_actions, lsb_per_unit, _numbers(seeds, intersections))
+        return RandomPath(widths, n_actions, width, _numbers(seeds, intersections))
     from model.frap import Frap, Layout
 
     layout = Layout.of(intersections, out_weight=-1.0 if baseline.name == "MPLight" else 1.0).repeated(replicas)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from model.cost import COLIGHT_HEADS, COLIGHT_WIDTH
-from model.linear_stack import LinearStack
+from model.linear_stack import LinearStack, by_feature
 from model.supergraph import ValueGraph
 
 
@@ -50,8 +50,9 @@ class CoLight(ValueGraph):
         self.out1, self.out2 = LinearStack(d, d, seeds, 5), LinearStack(d, phases, seeds, 6)
 
     def forward(self, x: Tensor) -> Tensor:
-        groups, _, batch, _ = x.shape
-        seen = torch.cat([x[:, f, :, :width] for f, width in enumerate(self.widths)], dim=2)  # [G, B, in + out + P]
+        groups, batch, _ = x.shape
+        parts = zip(by_feature(x, len(self.widths)), self.widths, strict=True)
+        seen = torch.cat([feature[:, :, :width] for feature, width in parts], dim=2)  # [G, B, in + out + P]
         h = torch.relu(self.embed2(torch.relu(self.embed1(seen))))
         count = len(self.near)
         target, source, value = (

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from model.cost import ECOLIGHT_WIDTHS
-from model.linear_stack import LinearStack
+from model.linear_stack import LinearStack, by_feature
 from model.supergraph import ValueGraph
 
 
@@ -27,8 +27,9 @@ class EcoLight(ValueGraph):
         self.layers = nn.ModuleList(LinearStack(i, o, seeds, k) for k, (i, o) in enumerate(pairs))
 
     def forward(self, x: Tensor) -> Tensor:
-        total = x[:, 0].sum(dim=2)
-        green = (x[:, 1] * x[:, 2]).sum(dim=2)
+        in_lanes, phases, current = by_feature(x, 3)
+        total = in_lanes.sum(dim=2)
+        green = (phases * current).sum(dim=2)
         hidden = torch.stack([green, total - green], dim=2)  # [G, B, 2]
         *inner, last = self.layers
         for layer in inner:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from model.cost import FRAP_CONV, FRAP_EMBEDDING, FRAP_HIDDEN
-from model.linear_stack import LinearStack
+from model.linear_stack import LinearStack, by_feature
 from model.supergraph import ValueGraph
 from streetflow.intersection import Intersection
 
@@ -103,9 +103,10 @@ class Frap(ValueGraph):
 
     def forward(self, x: Tensor) -> Tensor:
         lanes_in, lanes_out, phases = self.in_lane_links.shape[1], self.out_lane_links.shape[1], self.phase_links.shape[1]
-        vehicles = torch.bmm(x[:, 0, :, :lanes_in], self.in_lane_links)  # [G, B, L]
-        vehicles = torch.baddbmm(vehicles, x[:, 1, :, :lanes_out], self.out_lane_links)
-        green = torch.bmm(x[:, 2, :, :phases], self.phase_links)
+        on_in_lanes, on_out_lanes, current = by_feature(x, 3)
+        vehicles = torch.bmm(on_in_lanes[:, :, :lanes_in], self.in_lane_links)  # [G, B, L]
+        vehicles = torch.baddbmm(vehicles, on_out_lanes[:, :, :lanes_out], self.out_lane_links)
+        green = torch.bmm(current[:, :, :phases], self.phase_links)
         seen = torch.cat(
             [
                 torch.relu(self.phase_embedding(green[..., None])),

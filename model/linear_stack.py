@@ -30,3 +30,8 @@ class LinearStack(nn.Module):
         sets, inputs, outputs = self.weights.shape
         flat = torch.baddbmm(self.biases, x.reshape(sets, -1, inputs), self.weights)
         return flat.view(*x.shape[:-1], outputs)
+
+
+def by_feature(x: Tensor, features: int) -> tuple[Tensor, ...]:
+    """x float32[G, B, F * W] as one [G, B, W] a feature."""
+    return x.chunk(features, dim=2)

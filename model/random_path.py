@@ -7,26 +7,27 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
-from model.subgraph import KEPT_FEATURES, Choice, SubGraph
+from model.config import KEPT_FEATURES
+from model.subgraph import Choice, SubGraph
 from model.supergraph import LAYER_DIMS, GraphShape, SuperGraph, ValueGraph
 
 CHOICE_STREAM = 1  # keeps the draws of a path apart from those of its weights
 
 
 class RandomPath(ValueGraph):
-    """A batch of sub-graphs, one a group. lsb_per_unit [F]: the features' integers per unit."""
+    """A batch of sub-graphs, one a group; all features are padded to `width`."""
 
     kept: Tensor  # int64[G, 2] feature numbers, ascending
     hidden: Tensor  # int64[G, 2] widths of the two hidden layers
-    scale: Tensor  # float32[F, 1, 1]
 
     def __init__(
         self,
         widths: npt.NDArray[np.int64],
         n_actions: npt.NDArray[np.int64],
-        lsb_per_unit: Sequence[int],
+        width: int,
         seeds: Sequence[tuple[int, ...]],
     ) -> None:
         shape = GraphShape(feature_widths=widths, n_actions=n_actions)
@@ -35,12 +36,16 @@ class RandomPath(ValueGraph):
         self.subgraph = SubGraph(SuperGraph(shape, seeds), choice)
         self.register_buffer("kept", torch.from_numpy(choice.features))
         self.register_buffer("hidden", torch.from_numpy(choice.hidden))
-        scale = 1.0 / np.array(lsb_per_unit, np.float32)
-        self.register_buffer("scale", torch.from_numpy(scale)[:, None, None], persistent=False)
+        self.n_features = shape.n_features
+        # the kept features' common width depends on what was drawn in the batch; a weights file's must not
+        missing = width - self.subgraph.width
+        self.subgraph.w1 = nn.Parameter(functional.pad(self.subgraph.w1.detach(), (0, 0, 0, missing)))
 
     def forward(self, x: Tensor) -> Tensor:
-        groups = torch.arange(len(x), device=x.device)[:, None]
-        out: Tensor = self.subgraph((x * self.scale)[groups, self.kept])
+        groups, batch, _ = x.shape
+        features = x.view(groups, batch, self.n_features, -1)
+        kept = features[torch.arange(groups, device=x.device)[:, None], :, self.kept]  # [G, 2, B, W]
+        out: Tensor = self.subgraph(kept.transpose(1, 2).reshape(groups, batch, -1))
         return out
 
 

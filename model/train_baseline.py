@@ -13,7 +13,8 @@ import torch
 
 from model.baseline_file import BaselineFile, save_baseline
 from model.baselines import BASELINES
-from model.value_training import BaselineConfig, BaselineProgress, replica_arrays, train_baseline
+from model.value_learner import BaselineConfig
+from model.value_training import BaselineProgress, replica_arrays, train_baseline
 from streetflow.environment import Environment
 from streetflow.errors import InputError
 from streetflow.network import Network

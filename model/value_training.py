@@ -1,38 +1,24 @@
 """Training of a baseline: deep Q-learning of one network per intersection, or one per replica, all side by side.
 
-The pieces are TinyLight's (`model/learning.py`), so baselines and TinyLight differ in their networks and settings only.
+Replay, exploration, optimiser and the loop are TinyLight's; networks and settings are the baseline's.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from model.baselines import Baseline, build_graph
-from model.learning import Minibatch, Replay, explore, group_seed, search_epsilon, theta_step, update_target
+from model.episode import run_episode
+from model.learning import group_seed, search_epsilon
 from model.supergraph import ValueGraph
+from model.value_learner import BaselineConfig, ValueLearner
 from streetflow.environment import Environment
 from streetflow.errors import InputError
-
-
-@dataclass(frozen=True)
-class BaselineConfig:
-    """The release's settings for the paper's baselines."""
-
-    episodes: int = 64
-    epsilon: float = 0.1
-    epsilon_last_episode: int = 55
-    learning_rate: float = 1e-3
-    gamma: float = 0.9
-    tau: float = 0.1
-    batch: int = 32
-    replay_capacity: int = 100_000
 
 
 @dataclass(frozen=True)
@@ -57,15 +43,12 @@ class BaselineEnvironment:
     def reset(self) -> npt.NDArray[np.int32]:
         return self.environment.reset()
 
-    def step(self, actions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """(observation int32[N, F, W], reward float64[N]) after the decision actions[N]."""
-        observation, pressure_reward, _ = self.environment.step(self.baseline.phases(actions, self.environment))
+    def step(self, actions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], bool]:
+        """(observation int32[N, F, W], reward float64[N], done) after the decision actions[N]."""
+        observation, pressure_reward, done = self.environment.step(self.baseline.phases(actions, self.environment))
         if self._weights is None:
-            return observation, pressure_reward
-        return observation, -(self._weights @ self.environment.engine.lane_waiting_counts())
-
-    def average_travel_time_s(self) -> float:
-        return self.environment.average_travel_time_s()
+            return observation, pressure_reward, done
+        return observation, -(self._weights @ self.environment.engine.lane_waiting_counts()), done
 
 
 def waiting_weights(environment: Environment) -> npt.NDArray[np.float64]:
@@ -89,60 +72,37 @@ def train_baseline(
     config = config or BaselineConfig()
     torch.set_num_threads(1)  # the matrices are small: cores are better used by processes
     views = [BaselineEnvironment(baseline, environment) for environment in environments]
-    count, n_decisions = len(environments[0].intersections), environments[0].n_decisions
     first = environments[0]
-    graph = build_graph(baseline, first.intersections, first.feature_widths, first.lsb_per_unit, train_seeds)
-    target = copy.deepcopy(graph)
-    parameters = list(graph.parameters())
-    optimizer = torch.optim.RMSprop(parameters, lr=config.learning_rate)
+    count, groups = len(first.intersections), len(first.intersections) * len(environments)
     seeds = np.array([group_seed(seed, n) for seed in train_seeds for n in range(count)], np.uint64)
-    # shared weights learn from whole states of the network: the same moments for all its intersections
-    replay_seeds = np.repeat(seeds[::count], count) if baseline.shared else seeds
-    n_actions = np.tile(baseline.n_actions(first.intersections), len(environments))
-    frame = np.concatenate([view.reset() for view in views])
-    capacity = min(config.replay_capacity, config.episodes * n_decisions)
-    replay = Replay(capacity, n_decisions, (frame.shape[0], frame.shape[1], frame.shape[2]))
-
+    learner = ValueLearner(
+        build_graph(baseline, first.intersections, first.feature_widths, first.max_width, train_seeds),
+        explore_seeds=seeds,
+        # shared weights learn from whole states of the network: the same moments for all its intersections
+        replay_seeds=np.repeat(seeds[::count], count) if baseline.shared else seeds,
+        n_actions=np.tile(baseline.n_actions(first.intersections), len(environments)),
+        scale=feature_scale(first.lsb_per_unit, first.max_width),
+        n_decisions=first.n_decisions,
+        config=config,
+    )
     for episode in range(config.episodes):
         epsilon = search_epsilon(episode, config.epsilon, config.epsilon_last_episode)
-        frame = np.concatenate([view.reset() for view in views])
-        replay.start_episode(frame)
-        losses: list[Tensor] = []
-        for _ in range(n_decisions):
-            actions = explore(best_actions(graph, frame), n_actions, epsilon, seeds, replay.count)
-            outcomes = [view.step(actions[r * count : (r + 1) * count]) for r, view in enumerate(views)]
-            frame = np.concatenate([observation for observation, _ in outcomes])
-            replay.add(actions, np.concatenate([reward for _, reward in outcomes]), frame)
-            if replay.size < config.batch:
-                continue
-            states, taken, rewards, next_states = replay.gather(replay.draw(replay_seeds, replay.count, config.batch))
-            minibatch = Minibatch(
-                torch.from_numpy(states).float(),
-                torch.from_numpy(taken),
-                torch.from_numpy(rewards),
-                torch.from_numpy(next_states).float(),
-                target,
-                config.gamma,
-            )
-            losses.append(theta_step(graph, parameters, minibatch, optimizer))
-            update_target(target.parameters(), parameters, config.tau)
+        losses = run_episode(views, [learner], [slice(0, groups)], first.n_decisions, epsilon, config.learning_rate)
         if progress is not None:
-            mean = torch.stack(losses).mean(dim=0) if losses else torch.full((len(seeds),), float("nan"))
             progress(
                 BaselineProgress(
                     done_episodes=episode + 1,
                     total_episodes=config.episodes,
-                    losses=tuple(mean.view(len(views), count).mean(dim=1).tolist()),
-                    average_travel_times_s=tuple(view.average_travel_time_s() for view in views),
+                    losses=tuple(losses.reshape(len(views), count).mean(axis=1).tolist()),
+                    average_travel_times_s=tuple(environment.average_travel_time_s() for environment in environments),
                 )
             )
-    return graph
+    return learner.graph
 
 
-@torch.no_grad()
-def best_actions(graph: ValueGraph, frame: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    """int64[G]: each group's best action for frame int[G, F, W]."""
-    return graph.best_actions(torch.from_numpy(frame.astype(np.float32))[:, :, None, :])[:, 0].numpy()
+def feature_scale(lsb_per_unit: Sequence[int], width: int) -> npt.NDArray[np.float32]:
+    """float32[F * W]: feature value a unit of the observation's integers."""
+    return np.repeat(1.0 / np.array(lsb_per_unit, np.float32), width)
 
 
 def replica_arrays(graph: ValueGraph, replica: int, replicas: int) -> dict[str, npt.NDArray[np.generic]]:

@@ -21,14 +21,14 @@ from model.baselines import BASELINES, build_graph  # noqa: E402
 from model.cost import Geometry, costs, neighbours  # noqa: E402
 from model.evaluate import evaluate  # noqa: E402
 from model.frap import Layout  # noqa: E402
-from model.learning import Minibatch, theta_step  # noqa: E402
 from model.random_path import random_choice  # noqa: E402
 from model.supergraph import ValueGraph  # noqa: E402
 from model.table_jobs import plan  # noqa: E402
 from model.train_baseline import train_baseline_files  # noqa: E402
+from model.value_learner import BaselineConfig, ValueLearner  # noqa: E402
 from model.value_training import (  # noqa: E402
-    BaselineConfig,
     BaselineEnvironment,
+    feature_scale,
     load_arrays,
     replica_arrays,
     train_baseline,
@@ -80,21 +80,20 @@ def graph_of(name: str, intersections: list[Intersection], seeds: list[int]) -> 
     }
     phases = [each.action_count for each in intersections]
     table = np.array([widths.get(feature, phases) for feature in BASELINES[name].features]).T
-    lsb = [256 if feature.endswith("delay") else 1 for feature in BASELINES[name].features]
-    return build_graph(BASELINES[name], intersections, table, lsb, seeds), table
+    return build_graph(BASELINES[name], intersections, table, int(table.max()), seeds), table
 
 
 def inputs(intersections: list[Intersection], widths: Array, replicas: int, batch: int = 3) -> Any:
-    """Random features, zero padded; the current phase one-hot."""
+    """float32[G, B, F, W]: random features, zero padded; the current phase one-hot."""
     rng = np.random.default_rng(7)
-    x = np.zeros((len(intersections) * replicas, widths.shape[1], batch, widths.max()), np.float32)
+    x = np.zeros((len(intersections) * replicas, batch, widths.shape[1], widths.max()), np.float32)
     for g in range(len(x)):
         n = g % len(intersections)
         for f, width in enumerate(widths[n]):
-            x[g, f, :, :width] = rng.integers(0, 9, (batch, width))
+            x[g, :, f, :width] = rng.integers(0, 9, (batch, width))
         for b in range(batch):
-            x[g, -1, b] = 0.0
-            x[g, -1, b, rng.integers(intersections[n].action_count)] = 1.0
+            x[g, b, -1] = 0.0
+            x[g, b, -1, rng.integers(intersections[n].action_count)] = 1.0
     return torch.from_numpy(x)
 
 
@@ -165,10 +164,10 @@ def test_ecolight_equals_plain_loops() -> None:
     intersections = different_pair()
     graph, widths = graph_of("EcoLight", intersections, [3, 4])
     x = inputs(intersections, widths, 2)
-    values = graph(x).detach().numpy()
+    values = graph(x.flatten(2)).detach().numpy()
     for g in range(4):
         for b in range(3):
-            expected = naive_ecolight(graph, g, intersections[g % 2], x[g, :, b].numpy())
+            expected = naive_ecolight(graph, g, intersections[g % 2], x[g, b].numpy())
             np.testing.assert_allclose(values[g, b], expected, rtol=1e-4, atol=1e-4)
 
 
@@ -176,23 +175,23 @@ def test_frap_equals_plain_loops_at_intersections_that_differ() -> None:
     intersections = different_pair()
     graph, widths = graph_of("FRAP", intersections, [3, 4])
     x = inputs(intersections, widths, 2)
-    values = graph(x).detach().numpy()
+    values = graph(x.flatten(2)).detach().numpy()
     for g in range(4):
         each = intersections[g % 2]
         for b in range(3):
-            expected = naive_frap(graph, g, each, x[g, :, b].numpy(), sign=1)
+            expected = naive_frap(graph, g, each, x[g, b].numpy(), sign=1)
             np.testing.assert_allclose(values[g, b, : each.action_count], expected, rtol=1e-4, atol=1e-4)
-    assert (graph.best_actions(x)[[1, 3]] < 2).all()  # the missing third phase is never chosen
+    assert (graph.best_actions(x.flatten(2))[[1, 3]] < 2).all()  # the missing third phase is never chosen
 
 
 def test_mplight_is_frap_on_pressure_with_shared_weights() -> None:
     intersections = [different_pair()[0]] * 2
     graph, widths = graph_of("MPLight", intersections, [3, 4])
     x = inputs(intersections, widths, 2)
-    values = graph(x).detach().numpy()
+    values = graph(x.flatten(2)).detach().numpy()
     for g in range(4):
         for b in range(3):
-            expected = naive_frap(graph, g // 2, intersections[0], x[g, :, b].numpy(), sign=-1)
+            expected = naive_frap(graph, g // 2, intersections[0], x[g, b].numpy(), sign=-1)
             np.testing.assert_allclose(values[g, b], expected, rtol=1e-4, atol=1e-4)
 
 
@@ -200,13 +199,13 @@ def test_colight_equals_plain_loops() -> None:
     intersections = list(signalled_intersections(find_network("arterial").roadnet_file))
     graph, widths = graph_of("CoLight", intersections, [3, 4])
     x = inputs(intersections, widths, 2)
-    values = graph(x).detach().numpy()
+    values = graph(x.flatten(2)).detach().numpy()
     near = [[n, *neighbours(intersections, n)] for n in range(3)]
     assert near == [[0, 1], [1, 0, 2], [2, 1]]
     for g in range(6):
         replica, n = divmod(g, 3)
         for b in range(3):
-            state = x[3 * replica : 3 * replica + 3, :, b].numpy()
+            state = x[3 * replica : 3 * replica + 3, b].numpy()
             expected = naive_colight(graph, replica, n, near, state, widths)
             np.testing.assert_allclose(values[g, b], expected, rtol=1e-4, atol=1e-4)
 
@@ -215,14 +214,13 @@ def test_random_path_equals_plain_loops() -> None:
     intersections = different_pair()
     graph, widths = graph_of("TLRP", intersections, [3])
     x = inputs(intersections, widths, 1)
-    values = graph(x).detach().numpy()
+    values = graph(x.flatten(2)).detach().numpy()
     state = {name.removeprefix("subgraph."): tensor.numpy() for name, tensor in graph.state_dict().items()}
-    lsb = [256 if feature.endswith("delay") else 1 for feature in BASELINES["TLRP"].features]
     for g, each in enumerate(intersections):
         for b in range(3):
             h1 = np.zeros(state["w1"].shape[3])
             for k, feature in enumerate(state["kept"][g]):
-                h1 += relu(x[g, feature, b].numpy() / lsb[feature] @ state["w1"][g, k] + state["b1"][g, k, 0])
+                h1 += relu(x[g, b, feature].numpy() @ state["w1"][g, k] + state["b1"][g, k, 0])
             h2 = relu(h1 @ state["w2"][g] + state["b2"][g, 0])
             expected = h2 @ state["w3"][g] + state["b3"][g, 0]
             np.testing.assert_allclose(values[g, b, : each.action_count], expected[: each.action_count], rtol=1e-4, atol=1e-4)
@@ -263,7 +261,7 @@ def test_waiting_reward_by_hand() -> None:
     view = BaselineEnvironment(BASELINES["FRAP"], arterial("FRAP"))
     view.reset()
     for _ in range(6):
-        _, rewards = view.step(np.array([2, 2, 2]))
+        _, rewards, _ = view.step(np.array([2, 2, 2]))
     engine = view.environment.engine
     waiting = dict(zip(engine.lane_ids, engine.lane_waiting_counts().tolist(), strict=True))
     assert rewards.max() < 0
@@ -308,14 +306,16 @@ def test_learning_lowers_the_loss_on_what_was_seen(name: str) -> None:
     """100 steps on one minibatch with a frozen target."""
     intersections = list(signalled_intersections(find_network("arterial").roadnet_file))
     graph, widths = graph_of(name, intersections, [1])
-    target, _ = graph_of(name, intersections, [2])
-    x = inputs(intersections, widths, 1, batch=32)
-    actions = torch.from_numpy(np.random.default_rng(0).integers(0, 2, (3, 32)))
-    rewards = torch.from_numpy(np.random.default_rng(1).uniform(-5, 0, (3, 32)).astype(np.float32))
-    minibatch = Minibatch(x, actions, rewards, x.flip(2), target, 0.9)
-    parameters = list(graph.parameters())
-    optimizer = torch.optim.RMSprop(parameters, lr=1e-3)
-    losses = [theta_step(graph, parameters, minibatch, optimizer).sum().item() for _ in range(100)]
+    states = inputs(intersections, widths, 1, batch=33).flatten(2).numpy()
+    rng = np.random.default_rng(0)
+    config = BaselineConfig(batch=32, tau=0.0)
+    actions, seeds = np.full(3, 2, np.int64), np.arange(3, dtype=np.uint64)
+    learner = ValueLearner(graph, seeds, seeds, actions, np.ones(states.shape[2], np.float32), 32, config)
+    learner.start_episode(states[:, 0])
+    for b in range(1, 32):  # one short of a minibatch
+        assert np.isnan(learner.observe(rng.integers(0, 2, 3), rng.uniform(-5, 0, 3), states[:, b], 1e-3)).all()
+    learner.observe(rng.integers(0, 2, 3), rng.uniform(-5, 0, 3), states[:, 32], 1e-3)
+    losses = [float(learner.learn(1e-3).sum()) for _ in range(100)]
     assert losses[-1] < 0.7 * losses[0]
 
 
@@ -404,7 +404,7 @@ def test_a_file_decides_as_the_network_that_it_was_made_from(trained_file: Path)
     graph, _ = graph_of("FRAP", list(environment.intersections), [0])
     load_arrays(graph, content.arrays, "frap.npz")
     for _ in range(20):
-        x = torch.from_numpy(frame.astype(np.float32))[:, :, None, :]
+        x = torch.from_numpy(frame.astype(np.float32).reshape(3, 1, -1))
         actions = agent.act(environment)
         assert np.array_equal(actions, graph.best_actions(x)[:, 0].numpy())
         frame, _, _ = environment.step(actions)
@@ -451,3 +451,7 @@ def test_faulty_files_are_refused(trained_file: Path, tmp_path: Path) -> None:
     refused("not a weights file", data=whole[: len(whole) // 2])
     with pytest.raises(InputError, match="no integer form"):
         evaluate("arterial", trained_file, [0], integer=True)
+
+
+def test_features_are_scaled_to_their_units() -> None:
+    assert feature_scale([1, 256], 2).tolist() == [1.0, 1.0, 1 / 256, 1 / 256]
