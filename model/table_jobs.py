@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from model.baselines import BASELINES
 from model.evaluate import EvaluationRow, evaluate
 from model.table_cells import Cell, Outcome, artefact_file, file_hashes, load_cell, save_cell
 from model.table_settings import settings_names, tinylight_settings
@@ -19,6 +20,7 @@ from streetflow.network import Network, default_seed, find_network
 TINYLIGHT = "TinyLight"
 GROUPS_PER_JOB = 12  # intersections that train side by side; fixed, so that results don't depend on the number of cores
 FLOWS_PER_JOB = 5
+BASELINE_VERSION = 1  # to be raised with every change of the baselines that changes their figures
 TRAINING_STEP_WORK = 10.0  # a decision in training takes about as long as so many without, for the forecast only
 
 Tell = Callable[[float], None]  # fraction of the job that is done
@@ -40,13 +42,13 @@ class Job:
 
 def table_models() -> list[str]:
     """Names that a table's rows may have: rules, baselines, and TinyLight with each of its settings."""
-    return [*CONTROLLERS, *(f"{TINYLIGHT}.{name}" for name in settings_names())]
+    return [*CONTROLLERS, *BASELINES, *(f"{TINYLIGHT}.{name}" for name in settings_names())]
 
 
 def expand_models(text: str) -> list[str]:
     """Row names of a list such as `rules,TinyLight.best`; InputError for an unknown one."""
     known = table_models()
-    several = {"rules": list(CONTROLLERS), "all": known}
+    several = {"rules": list(CONTROLLERS), "baselines": list(BASELINES), "all": known}
     models = []
     for name in (part.strip() for part in text.split(",")):
         if name not in known and name not in several:
@@ -66,8 +68,13 @@ def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -
         network = find_network(name)
         for flow in flows:
             network.flow_file(flow)
-        count = len(signalled_intersections(network.roadnet_file))
+        intersections = signalled_intersections(network.roadnet_file)
+        count = len(intersections)
         for model in models:
+            why = BASELINES[model].refusal(intersections) if model in BASELINES else None
+            if why is not None:
+                dashes[name, model] = why
+                continue
             step = _job_flows(model, count, len(flows))
             units = _work_units(model, network, count)
             for first in range(0, len(flows), step):
@@ -81,6 +88,8 @@ def identity(network: Network, model: str, flow: int) -> dict[str, Any]:
     known: dict[str, Any] = {"clearance": "hold", "horizon_s": network.horizon_s} | file_hashes(network, flow)
     if model.startswith(f"{TINYLIGHT}."):
         known["settings"] = tinylight_settings(_settings_name(model), network.name).model_dump()
+    elif model in BASELINES:
+        known["baseline_version"] = BASELINE_VERSION
     return known
 
 
@@ -101,7 +110,12 @@ def run_job(job: Job, work: Path, tell: Tell) -> None:
     """Makes the job's cells and writes them to the work folder."""
     network = find_network(job.network)
     started_s = time.monotonic()
-    outcomes = _tinylight(job, network, work, tell) if job.model not in CONTROLLERS else _rule(job, network, tell)
+    if job.model in CONTROLLERS:
+        outcomes = _rule(job, network, tell)
+    elif job.model in BASELINES:
+        outcomes = _baseline(job, network, work, tell)
+    else:
+        outcomes = _tinylight(job, network, work, tell)
     wall_s = time.monotonic() - started_s
     for flow, by_arithmetic in outcomes.items():
         cell = Cell(
@@ -126,6 +140,21 @@ def _rule(job: Job, network: Network, tell: Tell) -> dict[int, dict[str, Outcome
 
     rows = evaluate(network, job.model, job.flows, progress=told)
     return {row.flow: {"rule": _outcome(row)} for row in rows}
+
+
+def _baseline(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, dict[str, Outcome]]:
+    """The job's flows side by side, one weights file each."""
+    from model.train_baseline import train_baseline_files
+    from model.value_training import BaselineProgress
+
+    def told(state: BaselineProgress) -> None:
+        tell(state.done_episodes / state.total_episodes)
+
+    files = {flow: artefact_file(work, job.network, job.model, flow, "npz") for flow in job.flows}
+    for file in files.values():
+        file.parent.mkdir(parents=True, exist_ok=True)
+    train_baseline_files(job.model, network, [(flow, default_seed(flow), file) for flow, file in files.items()], progress=told)
+    return {flow: {"float": _outcome(evaluate(network, file, [flow])[0])} for flow, file in files.items()}
 
 
 def _tinylight(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, dict[str, Outcome]]:
