@@ -9,7 +9,7 @@ ARGS ?=
 # The data-set folder beside a checkout is used when it is there; TINYLIGHT_DATA names others.
 export TINYLIGHT_DATA ?= $(wildcard ../shared/datasets)
 
-.PHONY: help setup hil test lint bench clean
+.PHONY: help setup hil test lint bench fuzz clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ lint: $(VENV)/.ready-test  ## ruff and mypy
 
 bench: $(VENV)/.ready-test  ## Measure speed (pytest-benchmark)
 	$(BIN)/python -m pytest benchmarks --benchmark-only $(ARGS)
+
+fuzz: $(VENV)/.ready-test  ## Fuzz the firmware's protocol code with libFuzzer (needs Debian's clang and libclang-rt-14-dev)
+	$(BIN)/python -m tests.fuzz.run $(ARGS)
 
 clean:  ## Remove what was built (not .venv)
 	rm -rf build .pio .pytest_cache .mypy_cache .ruff_cache

@@ -7,8 +7,10 @@ from pathlib import Path
 from hil.boards import Board, open_board
 from hil.build import Firmware, Target, build_firmware, project_root
 from hil.closed_loop import DecisionRecord, LoopResult, kept_features, run_closed_loop, run_reference
+from hil.fault_injection import FaultyBoard
+from hil.fault_spec import FaultSpec
 from hil.footprint import Footprint, measure
-from hil.link import Link, LinkError
+from hil.link import BUDGET_S, Link, LinkError
 from hil.provenance import file_sha256, firmware_commit, tool_version
 from hil.verdict import (
     FLASH_LIMIT_BYTES,
@@ -19,6 +21,7 @@ from hil.verdict import (
     check_flash,
     check_handshake,
     check_latency,
+    check_line,
     check_ram,
     check_traffic,
     latency_figures,
@@ -42,6 +45,8 @@ class Job:
     f_cpu_hz: int = 16_000_000
     baud: int = 115_200
     clearance: str | None = None  # None: the policy's own
+    budget_s: float = BUDGET_S  # of a decision, round trip
+    faults: FaultSpec | None = None  # what shall go wrong on the line
     firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
 
     @classmethod
@@ -91,7 +96,8 @@ def run_job(job: Job, *, progress: Progress | None = None) -> Verdict:
     firmware, footprint = build(job)
     if not fits(footprint):
         return judge_fit(job, policy, footprint)
-    with open_board(job.board, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud) as board:
+    with open_board(job.board, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud) as opened:
+        board = opened if job.faults is None else FaultyBoard(opened, job.faults)
         return judge(job, policy, environment, board, footprint, progress=progress)
 
 
@@ -117,7 +123,7 @@ def judge(
     progress: Progress | None = None,
 ) -> Verdict:
     """Close the loop over an open board and judge it."""
-    link = Link(board)
+    link = Link(board, budget_s=job.budget_s)
     fault = None
     try:
         link.hello(policy.sha256)
@@ -140,7 +146,8 @@ def judge(
     reference = run_reference(job.environment(policy), policy, policy_file=str(job.policy_file))
     checks = [
         handshake,
-        check_latency(result),
+        check_latency(result, job.budget_s * 1e6),
+        check_line(result, link.counters, injected(board)),
         check_flash(footprint),
         check_ram(footprint, stack_bytes),
         check_equality(result),
@@ -148,7 +155,13 @@ def judge(
     ]
     figures = _figures(job, result, reference, footprint, stack_bytes)
     figures["link"] = link.counters.as_dict()
+    figures["faults"] = dict(injected(board))
     return Verdict(checks, provenance, figures, result.records)
+
+
+def injected(board: Board) -> dict[str, int]:
+    """Faults put on the line on purpose, by kind."""
+    return dict(board.injected) if isinstance(board, FaultyBoard) else {}
 
 
 def _stack_bytes(board: Board, link: Link, footprint: Footprint | None) -> int | None:

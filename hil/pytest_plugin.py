@@ -50,6 +50,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=16_000_000,
         help="clock of the chip (default: 16000000)",
     )
+    group.addoption(
+        "--hil-budget",
+        metavar="SECONDS",
+        type=float,
+        default=0.1,
+        help="what a decision may take, round trip (default: 0.1); more for an emulated board on a busy machine",
+    )
+    group.addoption(
+        "--hil-faults",
+        metavar="SPEC",
+        help="faults on the line and the chip, on purpose, such as bytes=0.05,reset@40,seed=7 (docs/faults.md)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -68,6 +80,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def hil_job(request: pytest.FixtureRequest) -> "Job":
     """The job that the command line describes."""
+    from hil.fault_spec import FaultSpec
     from hil.job import Job
     from model import pretrained_policy
 
@@ -81,6 +94,8 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
         board=option("--hil"),
         f_cpu_hz=option("--hil-f-cpu"),
         baud=option("--hil-baud"),
+        budget_s=option("--hil-budget"),
+        faults=FaultSpec.parse(option("--hil-faults")) if option("--hil-faults") else None,
     )
 
 

@@ -33,6 +33,7 @@ class SerialBoard(Board):
     """
 
     clock: ClassVar[Literal["cycles", "wall"]] = "wall"
+    settle_us: float = 20_000  # an FTDI bridge holds bytes back for 16 ms
     boot_us: ClassVar[float] = 5_000_000  # bootloaders wait 1 to 2.5 s, then the firmware starts
 
     def __init__(self, url: str, *, baud: int) -> None:
@@ -40,6 +41,7 @@ class SerialBoard(Board):
         self.description = f"board at {url}, {baud} baud"
         self.url = url
         self.baud = baud
+        self.byte_us = 10e6 / baud
         self._port: serial.SerialBase | None = None
         self._timing = WallClockTiming()
         self._held = b""

@@ -46,6 +46,17 @@ def hil(
     f_cpu: Annotated[int, typer.Option("--f-cpu", metavar="HZ", help="Clock of the chip.")] = 16_000_000,
     baud: Annotated[int, typer.Option(metavar="N", help="Speed of the serial line.")] = 115_200,
     clearance: ClearanceOption = None,
+    budget: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.001, help="What a decision may take, round trip, retries included.")
+    ] = 0.1,
+    faults: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Put faults on the line and the chip on purpose, such as bytes=0.05,reset@40,silence@90:2,seed=7 "
+            "(docs/faults.md).",
+        ),
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Run traffic with the chip in the loop, and judge it.
@@ -54,6 +65,7 @@ def hil(
     8-bit network and answers with the phase. The verdict covers latency (0.1 s), flash and RAM, equality with the integer
     reference on every logit, and the traffic's travel time. Exit code 1 if any verdict fails.
     """
+    from hil.fault_spec import FaultSpec
     from hil.job import Job
     from hil.json_file import write_json
     from hil.summary import summary_table
@@ -81,6 +93,8 @@ def hil(
             f_cpu_hz=f_cpu,
             baud=baud,
             clearance=clearance,
+            budget_s=budget,
+            faults=FaultSpec.parse(faults) if faults is not None else None,
         )
         for name in names
     ]
