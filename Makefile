@@ -41,5 +41,6 @@ $(VENV)/.ready-hil: pyproject.toml constraints.txt scripts/system_packages.sh
 	@touch $@
 
 $(VENV)/.ready-test: $(VENV)/.ready-hil
+	@PYTHON="$(PYTHON)" scripts/system_packages.sh chromium
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[firmware,train,plot,test]'
 	@touch $@

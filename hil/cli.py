@@ -7,11 +7,15 @@ import typer
 
 from hil.commands.board import board
 from hil.commands.common import errors
+from hil.commands.cost import cost
 from hil.commands.evaluate import evaluate
 from hil.commands.hil import hil
+from hil.commands.make_network import make_network
 from hil.commands.networks import networks
+from hil.commands.replay import replay
 from hil.commands.share import share
 from hil.commands.size import size
+from hil.commands.table import table
 from hil.commands.train import train
 from streetflow.errors import InputError
 
@@ -23,7 +27,20 @@ app = typer.Typer(
     help="Traffic lights that learn, on a microcontroller: train a TinyLight policy, and prove it on the chip "
     "(an ATmega328P, real or emulated) with the traffic simulator in the loop.",
 )
-for command in (hil, evaluate, train, size, networks, board, share):
+COMMANDS = (
+    hil,
+    evaluate,
+    train,
+    size,
+    networks,
+    replay,
+    make_network,
+    table,
+    cost,
+    board,
+    share,
+)
+for command in COMMANDS:
     app.command()(command)
 
 

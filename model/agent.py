@@ -12,7 +12,7 @@ from model.integer import IntegerPolicy
 from model.policy import IntersectionPolicy, Policy
 from streetflow.environment import Environment
 from streetflow.errors import InputError
-from streetflow.features import FEATURES, resolve_features
+from streetflow.features import find_feature, resolve_features
 from streetflow.observation import Observer
 
 
@@ -34,7 +34,7 @@ class PolicyAgent:
         """Prepares for a run; InputError if the policy isn't one for this environment."""
         parts = check_policy_fits(self.policy, environment, self.source)
         names = list(dict.fromkeys(feature.name for part in parts for feature in part.features))
-        self._observer = Observer(environment.intersections, resolve_features(names), environment.engine.lane_max_speed_mps)
+        self._observer = Observer(environment.intersections, resolve_features(names), environment.engine)
         try:
             self._indices = [
                 input_indices(part, names, widths, self._observer.max_width)
@@ -66,9 +66,10 @@ def check_policy_fits(policy: Policy, environment: Environment, source: str) -> 
             raise InputError(source, f"intersections[{i}].phases", f"{part.phases}, but {each.id} has {list(each.phases)}")
         for f, feature in enumerate(part.features):
             place = f"intersections[{i}].features[{f}]"
-            spec = FEATURES.get(feature.name)
-            if spec is None:
-                raise InputError(source, f"{place}.name", f"unknown feature {feature.name}")
+            try:
+                spec = find_feature(feature.name)
+            except InputError:
+                raise InputError(source, f"{place}.name", f"unknown feature {feature.name}") from None
             if spec.lsb_per_unit != feature.lsb_per_unit:
                 raise InputError(source, f"{place}.lsb_per_unit", f"{feature.lsb_per_unit}, not {spec.lsb_per_unit}")
     return list(ours)

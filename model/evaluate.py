@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model.agent import PolicyAgent
+from model.baseline_file import BaselineFile, is_baseline_file, load_baseline
 from model.policy import Policy, load_policy
 from streetflow.controllers import CONTROLLERS, Controller
 from streetflow.environment import Environment
@@ -49,23 +50,9 @@ def evaluate(
     made for another network."""
     if isinstance(network, str):
         network = find_network(network)
-    policy: Policy | None
-    if isinstance(agent, Policy):
-        policy, name = agent, "policy"
-    elif str(agent) in CONTROLLERS:
-        policy, name = None, str(agent)
-    else:
-        if not Path(agent).is_file():
-            raise InputError(str(agent), "", f"neither a policy file nor one of {', '.join(CONTROLLERS)}")
-        policy, name = load_policy(agent), Path(agent).name
-    controller: Controller
-    if policy is None:
-        if integer:
-            raise InputError(name, "", "a rule has no integer form; only a policy file has one")
-        controller = CONTROLLERS[name]()
-    else:
-        controller = PolicyAgent(policy, integer=integer, source=name)
-    clearance = clearance or ("hold" if policy is None else policy.clearance)
+    controller, name, default_clearance = make_controller(agent, integer=integer)
+    policy: Policy | BaselineFile | None = getattr(controller, "policy", None)
+    clearance = clearance or default_clearance
     rows = []
     for flow in flows:
         environment = Environment(network, flow, seed=seed, engine=engine, clearance=clearance)
@@ -89,6 +76,39 @@ def evaluate(
         if progress is not None:
             progress(rows[-1])
     return rows
+
+
+def make_controller(agent: str | Path | Policy, *, integer: bool | None) -> tuple[Controller, str, str]:
+    """(controller, its name, its clearance) for a name in CONTROLLERS, a policy file or a policy.
+
+    integer: decide as the chip does, or in float; None: as the chip does, where the agent is a policy. InputError for an
+    agent that isn't there, and for a rule that is asked for in integers.
+    """
+    if not isinstance(agent, Policy):
+        name = str(agent)
+        if name in CONTROLLERS:
+            if integer:
+                raise InputError(name, "", "a rule has no integer form; only a policy file has one")
+            return CONTROLLERS[name](), name, "hold"
+        if not Path(agent).is_file():
+            raise InputError(name, "", f"neither a policy file nor one of {', '.join(CONTROLLERS)}")
+        if is_baseline_file(Path(agent)):
+            if integer:
+                raise InputError(name, "", "a baseline has no integer form; only a policy file has one")
+            return _baseline(Path(agent))
+    policy = agent if isinstance(agent, Policy) else load_policy(agent)
+    name = "policy" if isinstance(agent, Policy) else Path(agent).name
+    return PolicyAgent(policy, integer=integer is not False, source=name), name, policy.clearance
+
+
+def _baseline(file: Path) -> tuple[Controller, str, str]:
+    """A trained baseline; InputError where torch is missing."""
+    content = load_baseline(file)
+    try:
+        from model.baseline_agent import BaselineAgent
+    except ImportError as fault:
+        raise InputError(file, "", "a baseline needs PyTorch: pip install 'tinylight-hil[train]'") from fault
+    return BaselineAgent(content, file.name), file.name, content.clearance
 
 
 def run(environment: Environment, controller: Controller) -> None:

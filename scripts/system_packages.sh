@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the harness needs from the system with apt, as root or through sudo; otherwise names what is missing.
+# Packages named as arguments are nice to have: they are installed where that works, and otherwise done without.
 set -euo pipefail
 python="${PYTHON:-python3}"
 
@@ -27,22 +28,33 @@ need avrdude           sh -c 'command -v avrdude'
 need arduino-core-avr   test -f /usr/share/arduino/hardware/arduino/avr/bootloaders/optiboot/optiboot_atmega328.hex
 need python3-venv      "$python" -c 'import venv, ensurepip'
 
-if [ "${#missing[@]}" -eq 0 ]; then exit 0; fi
+optional=()
+for package in "$@"; do command -v "$package" >/dev/null || optional+=("$package"); done
+if [ "${#missing[@]}" -eq 0 ] && [ "${#optional[@]}" -eq 0 ]; then exit 0; fi
 
-install=(apt-get install -y --no-install-recommends "${missing[@]}")
+become=(cannot)
 if command -v apt-get >/dev/null; then
-  if [ "$(id -u)" -eq 0 ]; then sudo=()
-  elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then sudo=(sudo)
-  else sudo=(cannot); fi
-  if [ "${sudo[*]:-}" != cannot ]; then
-    echo "setup: installing ${missing[*]}"
-    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}" >/dev/null
-    exit 0
+  if [ "$(id -u)" -eq 0 ]; then become=(env)
+  elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then become=(sudo env)
   fi
+fi
+apt() { "${become[@]}" DEBIAN_FRONTEND=noninteractive apt-get "$@"; }
+
+if [ "${become[0]}" != cannot ]; then
+  echo "setup: installing ${missing[*]} ${optional[*]}"
+  apt update -qq
+  if [ "${#missing[@]}" -gt 0 ]; then apt install -y --no-install-recommends "${missing[@]}" >/dev/null; fi
+  for package in "${optional[@]}"; do
+    apt install -y --no-install-recommends "$package" >/dev/null 2>&1 || echo "setup: no $package here; tests that need it are skipped"
+  done
+  exit 0
+fi
+if [ "${#missing[@]}" -eq 0 ]; then
+  echo "setup: without ${optional[*]}, tests that need it are skipped"
+  exit 0
 fi
 {
   echo "setup: these system packages are missing (Debian's names): ${missing[*]}"
-  echo "setup: install them and run make again:  sudo ${install[*]}"
+  echo "setup: install them and run make again:  sudo apt-get install -y --no-install-recommends ${missing[*]}"
 } >&2
 exit 2

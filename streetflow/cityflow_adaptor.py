@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from streetflow.errors import InputError
 from streetflow.flow import read_flows
-from streetflow.geometry import polyline_length, roadnet_lane_shapes
-from streetflow.roadnet import read_roadnet
+from streetflow.geometry import polyline_length
+from streetflow.network_tables import load_network
+from streetflow.roadnet import Point
+from streetflow.vehicles import Vehicles
 
 WAITING_SPEED_MPS = 0.1
 
@@ -28,12 +30,13 @@ WAITING_SPEED_MPS = 0.1
 class CityFlowEngine:
     """One ``cityflow.Engine`` of ``module`` on the given files, lights set from outside.
 
-    Waiting times and finished vehicles, which CityFlow doesn't tell, are followed step by step from the vehicles'
-    speeds and ids; that makes this engine much slower than the built-in one.
+    Waiting times, times of creation and finished vehicles, which CityFlow doesn't tell, are followed step by step from
+    the vehicles' speeds and ids; that makes this engine much slower than the built-in one.
     """
 
     def __init__(self, module: ModuleType, roadnet_file: Path, flow_file: Path, *, seed: int, interval_s: float = 1.0) -> None:
-        roadnet = read_roadnet(roadnet_file)
+        network = load_network(roadnet_file)
+        roadnet = network.roadnet
         read_flows(flow_file, roadnet.road_index)
         self._interval_s = interval_s
         self.lane_ids = roadnet.lane_ids
@@ -42,8 +45,9 @@ class CityFlowEngine:
         self.intersection_index = {name: i for i, name in enumerate(self.intersection_ids)}
         limits = [limit for road in roadnet.roads for limit in road.lane_max_speeds_mps]
         self.lane_max_speed_mps = np.array(limits, np.float64)
-        lengths = [polyline_length(shape) for shape in roadnet_lane_shapes(roadnet)]
-        self.lane_length_m = np.array(lengths, np.float64)
+        self.lane_length_m = np.array([polyline_length(shape) for shape in network.lane_shapes], np.float64)
+        self.drivable_shapes: list[list[Point]] = network.lane_shapes + network.link_shapes
+        self._drivable_index = {name: i for i, name in enumerate((*self.lane_ids, *network.link_ids))}
         self._phase_counts = np.array([len(each.phases) for each in roadnet.intersections], np.int32)
 
         self._engine = _construct(module, roadnet_file, flow_file, seed, interval_s)
@@ -102,6 +106,19 @@ class CityFlowEngine:
     def lane_waiting_time_sums_s(self) -> NDArray[np.float64]:
         return self._lane_sums(self._waiting_time_s)
 
+    def running_vehicles(self) -> Vehicles:
+        """Every running vehicle by itself, as fresh arrays: those on lanes first, lane by lane, front first."""
+        distance_m = self._engine.get_vehicle_distance()
+        places = [(self.lane_index[lane], name) for lane, names in self._engine.get_lane_vehicles().items() for name in names]
+        for name in set(distance_m).difference(name for _, name in places):
+            places.append((self._drivable_index[self._engine.get_vehicle_info(name)["drivable"]], name))
+        vehicles = Vehicles.empty(len(places))
+        for i, (drivable, name) in enumerate(sorted(places, key=lambda place: place[0])):
+            number, created_s = self._born[name]
+            vehicles.drivable[i], vehicles.slot[i], vehicles.serial[i] = drivable, number, number
+            vehicles.distance_m[i], vehicles.created_s[i] = distance_m[name], created_s
+        return vehicles
+
     def get_average_travel_time(self) -> float:
         return float(self._engine.get_average_travel_time())
 
@@ -115,9 +132,13 @@ class CityFlowEngine:
         self.phase_indices = np.zeros(len(self.intersection_ids), np.int32)
         self._waiting_time_s: dict[str, float] = {}
         self._present: set[str] = set()
+        self._born: dict[str, tuple[int, float]] = {}  # running number and time of creation of each vehicle ever seen
 
     def _follow(self) -> None:
         present = set(self._engine.get_vehicles(True))
+        created_s = self.get_current_time() - self._interval_s  # when this step began
+        for name in present - self._present:
+            self._born[name] = len(self._born), created_s
         self.finished_vehicle_count += len(self._present - present)
         self._present = present
         before = self._waiting_time_s

@@ -93,4 +93,4 @@ CONTROLLERS: dict[str, type[FixedTime] | type[MaxPressure] | type[SOTL]] = {
 
 
 def _observer(environment: Environment, *features: str) -> Observer:
-    return Observer(environment.intersections, resolve_features(features), environment.engine.lane_max_speed_mps)
+    return Observer(environment.intersections, resolve_features(features), environment.engine)

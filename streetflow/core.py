@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
+import operator
 import warnings
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streetflow import kernel_measure, kernel_step
+from streetflow import kernel_measure, kernel_step, kernel_vehicles
 from streetflow import tables as t
 from streetflow.config import Config, check_interval, load_config
 from streetflow.demand import Demand
 from streetflow.errors import InputWarning, StepError
 from streetflow.flow import Flow, read_flows
 from streetflow.network_tables import NetworkTables, load_network
-from streetflow.roadnet import check_phase_times
+from streetflow.roadnet import Point, check_phase_times
+from streetflow.tidy import TIDY_STEPS, tidy
+from streetflow.vehicles import Vehicles
 
 _INITIAL_SLOTS = 64
+_STEPS_A_CALL = 256  # of the compiled code, which can't be interrupted: 0.3 s with 20,000 vehicles
+_LAST_STEP = 2**31 - 1
 _MAX_CLOCKS = 4_000_000
 
 
@@ -40,6 +47,8 @@ class EngineCore:
 
         Raises InputError, naming file, place and fault, for everything that is wrong with the input.
         """
+        if operator.index(thread_num) < 1:
+            raise ValueError(f"thread_num must be at least 1, is {thread_num}")
         self._construct(load_config(config_file), accept_integral_floats=False)
 
     @classmethod
@@ -55,7 +64,7 @@ class EngineCore:
     ) -> Self:
         """An engine without a config file. accept_integral_floats: read a startTime such as 5.0 as 5."""
         check_interval(interval_s, "Engine.from_files", "interval_s")
-        config = Config(float(interval_s), int(seed), "", str(roadnet_file), str(flow_file), rl_traffic_light)
+        config = Config(float(interval_s), operator.index(seed), "", str(roadnet_file), str(flow_file), rl_traffic_light)
         engine = cls.__new__(cls)
         engine._construct(config, accept_integral_floats)
         return engine
@@ -85,6 +94,7 @@ class EngineCore:
             "priority_buckets": t.PRIORITY_BUCKETS,
             "flows": len(self._flows),
             "slots": _INITIAL_SLOTS,
+            "trips": _INITIAL_SLOTS,
             "path": 1,
             "routes": 1,
             "candidates": 1,
@@ -102,6 +112,13 @@ class EngineCore:
         self._refresh()
         self._check_demand()
         self.reset(seed=True)
+
+    @cached_property
+    def inputs_sha256(self) -> str:
+        """Fingerprint of road network, flows and step length, however the files are laid out."""
+        roadnet = self._network.roadnet
+        content = repr((roadnet.roads, roadnet.intersections, self._flows, self.config.interval_s))
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def _number_flows(self, state: t.State) -> None:
         for i, flow in enumerate(self._flows):
@@ -145,31 +162,37 @@ class EngineCore:
         if found:
             shown = "; ".join(f"{place}: {fault}" for place, fault in found[:5])
             more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
-            warnings.warn(f"{self.config.flow_file}: {what}: {shown}{more}", InputWarning, stacklevel=6)
+            warnings.warn(f"{self.config.flow_file}: {len(found)} {what}: {shown}{more}", InputWarning, stacklevel=6)
 
     # ------------------------------------------------------------------ steps
 
     def next_step(self) -> None:
         """Simulate one step of `interval` seconds. StepError if a vehicle comes to a dead end of its route."""
-        if kernel_step.step_many(*self._arguments, 1):
-            self._continue(1)
+        while kernel_step.step_many(*self._arguments, 1):
+            self._after_fault()
 
     def step_many(self, n: int) -> None:
-        """Simulate n steps in one call of compiled code."""
-        last = int(self._tables.state.counters[t.STEP]) + n
-        if kernel_step.step_many(*self._arguments, n):
-            self._continue(last - int(self._tables.state.counters[t.STEP]))
+        """Simulate n steps in compiled code, which is left now and then so that Ctrl-C works."""
+        last = int(self._tables.state.counters[t.STEP]) + self._step_count(n)
+        while (left := last - int(self._tables.state.counters[t.STEP])) > 0:
+            if kernel_step.step_many(*self._arguments, min(left, _STEPS_A_CALL)):
+                self._after_fault()
 
-    def _continue(self, n: int) -> None:
-        """Go on after a fault, with n steps left: make room for vehicles, or raise."""
-        last = int(self._tables.state.counters[t.STEP]) + n
-        while True:
-            counters = self._tables.state.counters
-            if counters[t.BROKEN]:
-                self._stop_at_dead_end()
-            self._make_room(int(counters[t.N_ACTIVE_FLOWS]) * (int(self.config.interval_s) + 2))
-            if not kernel_step.step_many(*self._arguments, last - int(counters[t.STEP])):
-                return
+    def _step_count(self, n: int) -> int:
+        count = operator.index(n)
+        most = _LAST_STEP - int(self._tables.state.counters[t.STEP])
+        if not 0 <= count <= most:
+            raise ValueError(f"the number of steps must be 0 to {most}, is {count}")
+        return count
+
+    def _after_fault(self) -> None:
+        """Make room for the vehicles of the next step, where that was the fault, or raise StepError."""
+        counters = self._tables.state.counters
+        if counters[t.BROKEN]:
+            self._stop_at_dead_end()
+        if counters[t.STEP] >= counters[t.TIDY_STEP]:
+            tidy(self._tables)
+        self._make_room(int(counters[t.N_ACTIVE_FLOWS]) * (int(self.config.interval_s) + 2))
 
     def _stop_at_dead_end(self) -> None:
         state = self._tables.state
@@ -181,8 +204,10 @@ class EngineCore:
         )
 
     def _make_room(self, n: int) -> None:
-        """See that at least n vehicle slots are free."""
+        """See that at least n vehicle slots are free, and that all those vehicles' trips can be recorded."""
         counters = self._tables.state.counters
+        if self._tables.grow("trips", int(counters[t.N_TRIPS] + counters[t.N_PRESENT]) + n):
+            self._refresh()
         n_free = int(counters[t.N_FREE])
         if n_free >= n:
             return
@@ -205,15 +230,16 @@ class EngineCore:
         Not reset, as in CityFlow: dropped flows and the numbering of pushed vehicles.
         """
         state = self._tables.state
-        for to_clear in (state.priority_uses, state.n_vehicles, state.out_count, state.status):
+        for to_clear in (state.priority_uses, state.n_vehicles, state.out_count, state.status, state.occupied, state.queued):
             to_clear[:] = 0
         for to_empty in (state.head, state.tail, state.arrival_step, state.queue_head, state.queue_tail):
             to_empty[:] = -1
         for counter in (
             t.STEP, t.FLIP, t.N_RUNNING, t.N_PRESENT, t.N_FINISHED, t.N_FREE, t.N_FREED, t.N_PENDING,
-            t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN,
+            t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN, t.N_TRIPS,
         ):  # fmt: skip
             state.counters[counter] = 0
+        state.counters[t.TIDY_STEP] = TIDY_STEPS
         state.reals[t.FLOW_CLOCK] = 0.0
         state.reals[t.FINISHED_TIME] = 0.0
         state.flow_counter[:] = 0
@@ -233,7 +259,7 @@ class EngineCore:
 
     def set_random_seed(self, seed: int) -> None:
         """Start the generator anew from a seed, taken modulo 2**32."""
-        generator: Any = np.random.RandomState(int(seed) % 2**32).get_state(legacy=False)
+        generator: Any = np.random.RandomState(operator.index(seed) % 2**32).get_state(legacy=False)
         self._tables.state.rng[:] = np.asarray(generator["state"]["key"], np.uint32).view(np.int32)
         self._tables.state.counters[t.RNG_POSITION] = t.RNG_WORDS
 
@@ -248,6 +274,7 @@ class EngineCore:
 
     def set_phase_by_index(self, intersection: int, phase: int) -> None:
         """Show a phase from the next step on. IndexError if there is no such intersection or phase."""
+        intersection, phase = operator.index(intersection), operator.index(phase)
         if not 0 <= intersection < self._n_phases.size:
             raise IndexError(f"there is no intersection number {intersection}")
         self._check_phase(intersection, phase)
@@ -260,6 +287,8 @@ class EngineCore:
         wanted = np.asarray(phases)
         if wanted.shape != self._n_phases.shape:
             raise ValueError(f"needs {self._n_phases.size} phases, one per intersection, got {wanted.shape}")
+        if wanted.dtype.kind not in "iu":
+            raise TypeError(f"phases are whole numbers, not {wanted.dtype}")
         bad = (wanted >= self._n_phases) | (wanted < -1)
         if bad.any():
             self._check_phase(int(bad.argmax()), int(wanted[bad.argmax()]))
@@ -298,6 +327,17 @@ class EngineCore:
         """
         return self._measure(kernel_measure.lane_waiting_times, np.float64)
 
+    @property
+    def drivable_shapes(self) -> list[list[Point]]:
+        """The centre line of each drivable, m: all lanes, then all lane links."""
+        return self._network.lane_shapes + self._network.link_shapes
+
+    def running_vehicles(self) -> Vehicles:
+        """Every running vehicle by itself, as fresh arrays: drivable by drivable, front first."""
+        vehicles = Vehicles.empty(int(self._tables.state.counters[t.N_RUNNING]))
+        kernel_vehicles.running_vehicles(*self._arguments, *vehicles)
+        return vehicles
+
     def _measure(self, kernel: Any, dtype: Any) -> NDArray[Any]:
         result = np.zeros(self._n_lanes, dtype)
         kernel(*self._arguments, result)
@@ -329,8 +369,12 @@ class EngineCore:
         return float(sums[-1] / n)
 
     def _vehicle_id(self, v: int) -> str:
-        flow, ordinal = int(self._tables.state.flow[v]), int(self._tables.state.ordinal[v])
-        return f"flow_{flow}_{ordinal}" if flow >= 0 else f"manually_pushed_{ordinal}"
+        return vehicle_name(int(self._tables.state.flow[v]), int(self._tables.state.ordinal[v]))
+
+
+def vehicle_name(flow: int, ordinal: int) -> str:
+    """The id of the n-th vehicle of a flow; those of flow -1 were pushed."""
+    return f"flow_{flow}_{ordinal}" if flow >= 0 else f"manually_pushed_{ordinal}"
 
 
 def _missed_flows(flows: tuple[Flow, ...], delta: float) -> tuple[int, ...]:

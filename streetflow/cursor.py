@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,8 @@ class Cursor:
         value = self.value
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.wrong("a number")
+        if not math.isfinite(value):
+            raise self.fault(f"must be finite, is {value:g}")
         if least is not None and not value >= least:
             raise self.fault(f"must be at least {least:g}, is {value:g}")
         if above is not None and not value > above:
@@ -84,7 +87,17 @@ class Cursor:
     def text(self) -> str:
         if not isinstance(self.value, str):
             raise self.wrong("a string")
+        try:
+            self.value.encode()
+        except UnicodeEncodeError:
+            raise self.fault("holds half of a surrogate pair, which is no text") from None
         return self.value
+
+    def file_name(self) -> str:
+        name = self.text()
+        if "\0" in name:
+            raise self.fault("holds a NUL, which no file name can")
+        return name
 
     def boolean(self) -> bool:
         if not isinstance(self.value, bool):

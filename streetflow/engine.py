@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,9 @@ from streetflow import kernel_step
 from streetflow import tables as t
 from streetflow.archive import Archive
 from streetflow.config import Config
-from streetflow.core import EngineCore
+from streetflow.core import EngineCore, vehicle_name
 from streetflow.cursor import Cursor
-from streetflow.errors import InputError, InputWarning, UnknownIdError
+from streetflow.errors import InputError, InputWarning, UnknownIdError, UnknownVehicleError
 from streetflow.flow import PUSHED_DEFAULTS, vehicle_kind
 from streetflow.replay import Replay
 
@@ -39,17 +40,17 @@ class Engine(EngineCore):
 
     def next_step(self) -> None:
         """Simulate one step of `interval` seconds. StepError if a vehicle comes to a dead end of its route."""
-        if kernel_step.step_many(*self._arguments, 1):
-            self._continue(1)
+        while kernel_step.step_many(*self._arguments, 1):
+            self._after_fault()
         if self._replay is not None:
             self._log_step(self._replay)
 
     def step_many(self, n: int) -> None:
-        """Simulate n steps in one call of compiled code (one by one where a replay is written)."""
+        """Simulate n steps in compiled code (one by one where a replay is written)."""
         if self._replay is None:
             super().step_many(n)
             return
-        for _ in range(n):
+        for _ in range(self._step_count(n)):
             self.next_step()
 
     # ------------------------------------------------------------------ what is where
@@ -122,11 +123,14 @@ class Engine(EngineCore):
     def _require(self, vehicle_id: str) -> int:
         v = self._find(vehicle_id)
         if v < 0:
-            raise RuntimeError(f"Vehicle '{vehicle_id}' not found")
+            state = self._tables.state
+            present = np.flatnonzero(state.status >= t.PENDING)
+            flows, ordinals = state.flow[present], state.ordinal[present]
+            raise UnknownVehicleError("vehicle", vehicle_id, lambda: map(vehicle_name, flows, ordinals))
         return v
 
     def get_vehicle_info(self, vehicle_id: str) -> dict[str, str]:
-        """Strings: running, distance, speed, drivable, route, road, intersection. RuntimeError if unknown."""
+        """Strings: running, distance, speed, drivable, route, road, intersection. UnknownVehicleError if unknown."""
         v = self._require(vehicle_id)
         state = self._tables.state
         if state.status[v] != t.RUNNING:
@@ -149,7 +153,7 @@ class Engine(EngineCore):
         return dict(sorted(info.items()))
 
     def get_leader(self, vehicle_id: str) -> str:
-        """The id of the vehicle ahead that it follows, or "". RuntimeError if the vehicle is unknown."""
+        """The id of the vehicle ahead that it follows, or "". UnknownVehicleError if the vehicle is unknown."""
         v = self._require(vehicle_id)
         state = self._tables.state
         if state.status[v] != t.RUNNING:
@@ -169,33 +173,33 @@ class Engine(EngineCore):
         and where the lights run by their own plan."""
         number = self.intersection_index.get(intersection_id)
         if number is None:
-            raise UnknownIdError("intersection", intersection_id, self.intersection_ids)
+            raise UnknownIdError("intersection", intersection_id, lambda: self.intersection_ids)
         self.set_phase_by_index(number, phase_id)
 
     def set_vehicle_speed(self, vehicle_id: str, speed: float) -> None:
-        """The speed a vehicle tries to drive at in its next action only. RuntimeError if it is unknown."""
+        """The speed a vehicle tries to drive at in its next action only. UnknownVehicleError if it is unknown."""
         v = self._require(vehicle_id)
         if not math.isfinite(speed):
             raise ValueError(f"a speed must be a finite number, is {speed}")
         self._tables.state.custom_speed[v] = speed
 
     def push_vehicle(self, info: Mapping[str, float], roads: Sequence[str]) -> None:
-        """Add a vehicle that will enter on the first of these roads. InputError for bad values or roads.
+        """Add a vehicle that will enter on the first of these roads. InputError for bad values, UnknownIdError for a road.
 
         info: any of speed, length, width, maxPosAcc, maxNegAcc, usualPosAcc, usualNegAcc, minGap, maxSpeed,
         headwayTime. With a route that can't be planned the vehicle is dropped in the next step, with a warning.
         """
-        cursor = Cursor(dict(info), "push_vehicle", "info")
+        cursor = Cursor({name: _plain(value) for name, value in dict(info).items()}, "push_vehicle", "info")
         kind = vehicle_kind(cursor, PUSHED_DEFAULTS)
         speed = cursor["speed"].number(least=0) if cursor.has("speed") else PUSHED_DEFAULTS["speed"]
-        if not roads:
+        names = _names(roads)
+        if not names:
             raise InputError("push_vehicle", "roads", "must hold at least 1 road")
-        anchors = []
-        for i, name in enumerate(roads):
-            road = self._network.roadnet.road_index.get(name)
-            if road is None:
-                raise InputError("push_vehicle", f"roads[{i}]", f"there is no road {name!r}")
-            anchors.append(road)
+        index = self._network.roadnet.road_index
+        for name in names:
+            if name not in index:
+                raise UnknownIdError("road", name, lambda: index)
+        anchors = [index[name] for name in names]
         route = self._demand.route(anchors)
         if not self._demand.valid[route]:
             fault = self._network.router.fault(anchors)
@@ -215,7 +219,7 @@ class Engine(EngineCore):
         """
         v = self._find(vehicle_id)
         roadnet = self._network.roadnet
-        wanted = [roadnet.road_index.get(name, -1) for name in route]
+        wanted = [roadnet.road_index.get(name, -1) for name in _names(route)]
         if v < 0 or -1 in wanted:
             return False
         state = self._tables.state
@@ -241,6 +245,8 @@ class Engine(EngineCore):
             self._refresh()
         self._tables.state.route[v] = number
         self._tables.state.way[v] = start
+        if not pending:
+            self._tables.state.following[v] = self._tables.state.path[start + 1]
         return True
 
     # ------------------------------------------------------------------ snapshots and replays
@@ -249,11 +255,13 @@ class Engine(EngineCore):
         """The full state: vehicles, queues, flow clocks, lights, step, counts, generator."""
         if self._tables.state.counters[t.BROKEN]:
             raise RuntimeError("the engine stopped in the middle of a step: there is no whole state to take")
-        return Archive.take(self._tables, self._demand)
+        return Archive.take(self._tables, self._demand, self.inputs_sha256)
 
     def load(self, archive: Archive) -> None:
-        """Go back to a snapshot, of this engine or of another one on the same files. InputError otherwise."""
-        archive.restore(self._tables, self._demand)
+        """Go back to a snapshot, of this engine or of another one on the same input. InputError otherwise."""
+        if not isinstance(archive, Archive):
+            raise TypeError(f"needs an Archive, not {archive!r}; load_from_file reads one from a file")
+        archive.restore(self._tables, self._demand, self.inputs_sha256)
         self._refresh()
         n_slots = archive.n_slots
         if n_slots < self._tables.sizes["slots"]:
@@ -263,13 +271,13 @@ class Engine(EngineCore):
         """Go back to a snapshot that `Archive.dump` wrote. InputError if the file isn't one for this engine."""
         self.load(Archive.read(path))
 
-    def set_save_replay(self, enabled: bool) -> None:
+    def set_save_replay(self, open: bool) -> None:
         """Pause or go on with the replay. RuntimeError if saveReplay is false in the config."""
-        self._require_replay().set_enabled(enabled)
+        self._require_replay().set_enabled(bool(open))
 
-    def set_replay_file(self, path: str) -> None:
+    def set_replay_file(self, replay_file: str) -> None:
         """Write the replay to another file, given relative to the config's dir, from now on."""
-        self._require_replay().open(self.config.directory + path)
+        self._require_replay().open(self.config.directory + replay_file)
 
     def _require_replay(self) -> Replay:
         if self._replay is None:
@@ -293,3 +301,24 @@ class Engine(EngineCore):
             ),
             state.is_open,
         )
+
+
+def _names(roads: Sequence[str]) -> list[str]:
+    """A list of road ids. TypeError for a single string, which is a sequence of strings as well."""
+    if isinstance(roads, str):
+        raise TypeError(f"needs a list of road ids, not the string {roads!r}")
+    names = list(roads)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"a road id is a string, not {name!r}")
+    return names
+
+
+def _plain(value: object) -> object:
+    """A Python float for any real number, numpy's too; what isn't one as it is, for the check that follows."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

@@ -26,7 +26,8 @@ class Environment:
     """N signalled intersections of ``network`` under its demand ``flow``.
 
     ``seed`` is the engine's; without one, the one that the paper's runs use with this flow. ``features`` is a preset
-    (``release``) or a list of names from ``streetflow.features.FEATURES``. ``horizon_s`` overrides the network's.
+    (``all``, ``release``, ``deployable``) or a list of names from ``streetflow.features.FEATURES``. ``horizon_s``
+    overrides the network's.
     Bad names, numbers and files raise InputError.
     """
 
@@ -60,7 +61,7 @@ class Environment:
         self.engine: TrafficEngine = make_engine(engine, table.roadnet_file, flow_file, seed=self.seed)
         self.feature_names = tuple(spec.name for spec in specs)
         self.lsb_per_unit = tuple(spec.lsb_per_unit for spec in specs)
-        self._observer = Observer(self.intersections, specs, self.engine.lane_max_speed_mps)
+        self._observer = Observer(self.intersections, specs, self.engine)
         self.feature_widths = self._observer.feature_widths
         self.max_width = self._observer.max_width
         self._action_counts = np.array([each.action_count for each in self.intersections], np.int32)
@@ -126,6 +127,7 @@ class Environment:
 
     def _start(self) -> None:
         self.decision = 0
+        self._observer.reset()
         self.engine.set_phases(self._signals.reset())
         self._throughput = ThroughputMeter()
 

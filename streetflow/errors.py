@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
 
 
 class InputError(ValueError):
@@ -31,6 +36,11 @@ class InputError(ValueError):
         return InputError, (self.file, self.place, self.fault, self.others)
 
 
+def cannot_be(what: str, file: str | Path, fault: OSError | ValueError) -> InputError:
+    """The InputError for a file that can't be "read" or "written". A ValueError says that its name holds a NUL."""
+    return InputError(file, "", f"can't be {what}: {getattr(fault, 'strerror', None) or fault}")
+
+
 class InputWarning(UserWarning):
     """Input that the engine accepts, as CityFlow does, though it hardly does what its author meant."""
 
@@ -40,22 +50,44 @@ class StepError(RuntimeError):
 
 
 class UnknownIdError(KeyError):
-    """An id that isn't in the network. ``str()`` names it and ids close to it."""
+    """An id that nothing has. ``str()`` names it and ids close to it, which are looked for only then.
 
-    def __init__(self, kind: str, name: object, known: tuple[str, ...]) -> None:
-        import difflib
+    kind: "road", "intersection" ... known: makes the ids that exist.
+    """
 
-        near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
-        hint = f"; near matches: {', '.join(near)}" if near else ""
-        self.message = f"unknown {kind} {name!r}{hint}"
-        super().__init__(self.message)
+    def __init__(self, kind: str, name: object, known: Callable[[], Iterable[str]]) -> None:
+        super().__init__(name)
+        self.kind = kind
+        self.name = name
+        self._known = known
 
     def __str__(self) -> str:
-        return self.message
+        near = self._near_matches()
+        return self._fault() + (f"; near matches: {', '.join(near)}" if near else "")
+
+    def _near_matches(self) -> list[str]:
+        return difflib.get_close_matches(str(self.name), tuple(self._known()), n=3, cutoff=0.5)
+
+    def _fault(self) -> str:
+        return f"unknown {self.kind} {self.name!r}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuilt, (type(self), self.kind, self.name, self._near_matches())
+
+
+class UnknownVehicleError(UnknownIdError, RuntimeError):
+    """A vehicle that isn't in the engine (any more). CityFlow raises a RuntimeError with these first words."""
+
+    def _fault(self) -> str:
+        return f"Vehicle '{self.name}' not found"
+
+
+def _rebuilt(kind_of_error: type[UnknownIdError], kind: str, name: object, known: list[str]) -> UnknownIdError:
+    return kind_of_error(kind, name, lambda: known)
 
 
 class Problems:
-    """Collects the faults of one file, so that several can be reported at once."""
+    """Collects the faults of one file, so that all can be reported at once."""
 
     def __init__(self, file: str | Path) -> None:
         self.file = file
@@ -63,6 +95,14 @@ class Problems:
 
     def add(self, place: str, fault: str) -> None:
         self.found.append((place, fault))
+
+    def take(self, read: Callable[..., _T], *arguments: Any, default: _T | None = None) -> _T:
+        """What ``read(*arguments)`` returns; after an InputError, which is collected, the default."""
+        try:
+            return read(*arguments)
+        except InputError as error:
+            self.found += [(error.place, error.fault), *error.others]
+            return default  # type: ignore[return-value]  # nobody uses it: raise_if_any comes first
 
     def raise_if_any(self) -> None:
         """Raise one InputError with the first fault, the others as its ``others``."""

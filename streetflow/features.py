@@ -1,41 +1,41 @@
-"""What a controller may know of its intersection: the one table of features.
+"""What a controller may know of its intersection: the one table of the features of the paper's Appendix A, all 37.
 
-A feature is a list of cells, and a cell is a weighted sum of entries of one *source* (a number per lane, or per
-action). So a feature is data, not code: ``observation.py`` computes any choice of them in one compiled loop.
+A feature is a list of cells, and a cell is a weighted sum of entries of one *source* (a number per lane, per lane
+link, ...; see ``feature_cells.py``). So a feature is data, not code: ``observation.py`` computes any choice of them in
+one compiled loop.
 
-Names and meaning follow the paper's Appendix A. Every value is an integer in the int16 range, since the chip has no
-floats: quantity = integer / ``lsb_per_unit``, rounded to the nearest, clamped to ``minimum`` .. ``maximum``.
+Every value is an integer in the int16 range, since the chip has no floats: quantity = integer / ``lsb_per_unit``, rounded
+to the nearest, clamped to ``minimum`` .. ``maximum``.
+
+Names are the paper's (``outlane_2_sum_waiting_vehicle`` is a sum of waiting times, as its formula says). Two
+of them have a number that the paper leaves open, and a name may state another one than the default: the parts of a lane
+(``inlane_2_num_vehicle_seg_by_6``; ``..._by_k`` is 4) and the image's cells a side (``inter_2_vehicle_position_image_8``;
+without a number 12).
 
 Where the paper's text and its released code differ, this table follows the paper: waiting time is in seconds since the
 vehicle's last stop; the delay of a lane is against its own limit; the delay of a phase is the average over the lanes
-that it serves, each once; pressure is in - out, summed over lane links.
+that it serves, each once; pressure is in - out, summed over lane links; has_changed is 1 for a change.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+import functools
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
+from streetflow import feature_cells as c
 from streetflow.errors import InputError
+from streetflow.feature_cells import Source, Terms
 from streetflow.intersection import Intersection
 
 INT16_MIN, INT16_MAX = -32768, 32767
 DELAY_LSB = 256
-
-Terms = list[tuple[int, int]]
-"""(index into a source, weight) of each entry that a cell sums."""
-
-
-class Source(IntEnum):
-    """Arrays that cells read. All have one entry a lane, except ACTION: one an action of the intersection."""
-
-    VEHICLES = 0
-    WAITING = 1  # vehicles slower than 0.1 m/s
-    WAITING_TIME = 2  # s, summed over the lane's vehicles: since when each has been slower than 0.1 m/s
-    DELAY = 3  # 1 - mean speed / the lane's limit; 0 on an empty lane
-    ACTION = 4  # 1 for the action in force, 0 for the others
+SEGMENTS = 4
+IMAGE_SIDE = 12
+IMAGE_EXTENT_M = 240.0
+"""The image is a square of this side around the intersection's centre, its sides along x and y."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class FeatureSpec:
 
     name: str
     scope: str
-    """What there is one value for: "in-lane" or "phase" (one per action)."""
+    """The shape, i.e. what there is one value for: "in-lane", "phase" (an action), "lane x part", ..."""
     unit: str
     lsb_per_unit: int
     minimum: int
@@ -54,81 +54,123 @@ class FeatureSpec:
     average: bool
     """Divide each sum by its number of terms."""
     description: str
+    resolution: int = 0
+    """Parts of a lane, or the image's cells a side; 0 for all other features."""
 
     def width(self, intersection: Intersection) -> int:
         """How many values the feature has at ``intersection``."""
         return len(self.cells(intersection))
 
 
-def in_lanes(intersection: Intersection) -> list[Terms]:
-    """Each in-lane by itself."""
-    return [[(lane, 1)] for lane in intersection.in_lanes]
+def _segmented(prefix: str, scope: str, lanes: Callable[[Intersection], Sequence[int]], k: int) -> FeatureSpec:
+    return FeatureSpec(f"{prefix}_seg_by_{k}", f"{scope} x part", "vehicles", 1, 0, INT16_MAX, _S.SEGMENT_VEHICLES,
+                       lambda intersection: c.segments(lanes(intersection), k), False,
+                       f"vehicles on each of {k} equal parts of the {scope}, the first where it begins", k)  # fmt: skip
 
 
-def served_lanes(intersection: Intersection) -> list[Terms]:
-    """Per action, the in-lanes that its phase serves, each once."""
-    return [[(lane, 1) for lane in lanes] for lanes in intersection.phase_in_lanes]
-
-
-def in_lane_links(intersection: Intersection) -> list[Terms]:
-    """Per in-lane, the pressure of the lane links that leave it."""
-    links = intersection.lane_links
-    return [_pressure(link for link in links if link[0] == lane) for lane in intersection.in_lanes]
-
-
-def opened_links(intersection: Intersection) -> list[Terms]:
-    """Per action, the pressure of the lane links that its phase opens."""
-    links = intersection.lane_links
-    return [_pressure(links[number] for number in opened) for opened in intersection.phase_lane_links]
-
-
-def actions(intersection: Intersection) -> list[Terms]:
-    """Each action by itself."""
-    return [[(action, 1)] for action in range(intersection.action_count)]
-
-
-def total_pressure(intersection: Intersection) -> Terms:
-    """Vehicles on all in-lanes - vehicles on all out-lanes; its negative is the reward."""
-    return [(lane, 1) for lane in intersection.in_lanes] + [(lane, -1) for lane in intersection.out_lanes]
-
-
-def _pressure(links: Iterable[tuple[int, int]]) -> Terms:
-    """Sum over ``links`` of (vehicles on the in-lane - vehicles on the out-lane), terms of one lane merged."""
-    weight: dict[int, int] = {}
-    for lane_in, lane_out in links:
-        weight[lane_in] = weight.get(lane_in, 0) + 1
-        weight[lane_out] = weight.get(lane_out, 0) - 1
-    return list(weight.items())
+def _image(name: str, side: int) -> FeatureSpec:
+    return FeatureSpec(name, "cell x cell", "vehicles", 1, 0, INT16_MAX, _S.IMAGE,
+                       lambda _: [[(cell, 1)] for cell in range(side * side)], False,
+                       f"vehicles of the in-lanes, lane links and out-lanes in each of {side} x {side} cells of a square of "
+                       f"{IMAGE_EXTENT_M:.0f} m, row by row from the south-west", side)  # fmt: skip
 
 
 _S = Source
+_PARAMETRISED: dict[str, Callable[[int], FeatureSpec]] = {
+    "lane_2_num_vehicle_seg_by": functools.partial(
+        _segmented, "lane_2_num_vehicle", "lane", lambda i: (*i.in_lanes, *i.out_lanes)
+    ),
+    "inlane_2_num_vehicle_seg_by": functools.partial(_segmented, "inlane_2_num_vehicle", "in-lane", lambda i: i.in_lanes),
+    "outlane_2_num_vehicle_seg_by": functools.partial(_segmented, "outlane_2_num_vehicle", "out-lane", lambda i: i.out_lanes),
+    "inter_2_vehicle_position_image": lambda side: _image(f"inter_2_vehicle_position_image_{side}", side),
+}
+
+
+def _by_k(prefix: str) -> FeatureSpec:
+    """The row under the paper's own name, with the default number of parts."""
+    spec = _PARAMETRISED[f"{prefix}_seg_by"](SEGMENTS)
+    return FeatureSpec(**{**vars(spec), "name": f"{prefix}_seg_by_k"})
+
+
+_LOW, _HIGH = INT16_MIN, INT16_MAX
 _TABLE = (
     # name, scope, unit, lsb_per_unit, minimum, maximum, source, cells, average, description
-    FeatureSpec("inlane_2_num_vehicle", "in-lane", "vehicles", 1, 0, INT16_MAX, _S.VEHICLES, in_lanes, False,
+    FeatureSpec("lane_2_num_vehicle", "lane", "vehicles", 1, 0, _HIGH, _S.VEHICLES, c.all_lanes, False,
+                "vehicles on the lane; in-lanes, then out-lanes"),
+    FeatureSpec("lane_2_num_waiting_vehicle", "lane", "vehicles", 1, 0, _HIGH, _S.WAITING, c.all_lanes, False,
+                "vehicles on the lane slower than 0.1 m/s"),
+    FeatureSpec("lane_2_sum_waiting_time", "lane", "s", 1, 0, _HIGH, _S.WAITING_TIME, c.all_lanes, False,
+                "time that the lane's vehicles have stood since their last stop, summed"),
+    FeatureSpec("lane_2_delay", "lane", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, c.all_lanes, True,
+                "1 - mean speed / speed limit of the lane, 0 when empty"),
+    _by_k("lane_2_num_vehicle"),
+    FeatureSpec("inlane_2_num_vehicle", "in-lane", "vehicles", 1, 0, _HIGH, _S.VEHICLES, c.in_lanes, False,
                 "vehicles on the in-lane"),
-    FeatureSpec("inlane_2_num_waiting_vehicle", "in-lane", "vehicles", 1, 0, INT16_MAX, _S.WAITING, in_lanes, False,
+    FeatureSpec("inlane_2_num_waiting_vehicle", "in-lane", "vehicles", 1, 0, _HIGH, _S.WAITING, c.in_lanes, False,
                 "vehicles on the in-lane slower than 0.1 m/s"),
-    FeatureSpec("inlane_2_sum_waiting_time", "in-lane", "s", 1, 0, INT16_MAX, _S.WAITING_TIME, in_lanes, False,
+    FeatureSpec("inlane_2_sum_waiting_time", "in-lane", "s", 1, 0, _HIGH, _S.WAITING_TIME, c.in_lanes, False,
                 "time that the in-lane's vehicles have stood since their last stop, summed"),
-    FeatureSpec("inlane_2_delay", "in-lane", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, in_lanes, True,
+    FeatureSpec("inlane_2_delay", "in-lane", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, c.in_lanes, True,
                 "1 - mean speed / speed limit of the in-lane, 0 when empty"),
-    FeatureSpec("inlane_2_pressure", "in-lane", "vehicles", 1, INT16_MIN, INT16_MAX, _S.VEHICLES, in_lane_links, False,
+    _by_k("inlane_2_num_vehicle"),
+    FeatureSpec("inlane_2_pressure", "in-lane", "vehicles", 1, _LOW, _HIGH, _S.VEHICLES, c.in_lane_links, False,
                 "vehicles on the in-lane - on the out-lane, summed over the in-lane's lane links"),
-    FeatureSpec("phase_2_num_vehicle", "phase", "vehicles", 1, 0, INT16_MAX, _S.VEHICLES, served_lanes, False,
+    FeatureSpec("outlane_2_num_vehicle", "out-lane", "vehicles", 1, 0, _HIGH, _S.VEHICLES, c.out_lanes, False,
+                "vehicles on the out-lane"),
+    FeatureSpec("outlane_2_num_waiting_vehicle", "out-lane", "vehicles", 1, 0, _HIGH, _S.WAITING, c.out_lanes, False,
+                "vehicles on the out-lane slower than 0.1 m/s"),
+    FeatureSpec("outlane_2_sum_waiting_vehicle", "out-lane", "s", 1, 0, _HIGH, _S.WAITING_TIME, c.out_lanes, False,
+                "time that the out-lane's vehicles have stood since their last stop, summed"),
+    FeatureSpec("outlane_2_delay", "out-lane", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, c.out_lanes, True,
+                "1 - mean speed / speed limit of the out-lane, 0 when empty"),
+    _by_k("outlane_2_num_vehicle"),
+    FeatureSpec("inroad_2_num_vehicle", "in-road", "vehicles", 1, 0, _HIGH, _S.VEHICLES, c.in_roads, False,
+                "vehicles on the in-road"),
+    FeatureSpec("inroad_2_num_waiting_vehicle", "in-road", "vehicles", 1, 0, _HIGH, _S.WAITING, c.in_roads, False,
+                "vehicles on the in-road slower than 0.1 m/s"),
+    FeatureSpec("inroad_2_sum_waiting_time", "in-road", "s", 1, 0, _HIGH, _S.WAITING_TIME, c.in_roads, False,
+                "time that the in-road's vehicles have stood since their last stop, summed"),
+    FeatureSpec("inroad_2_delay", "in-road", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, c.in_roads, True,
+                "mean of the delays of the in-road's lanes"),
+    FeatureSpec("phase_2_num_vehicle", "phase", "vehicles", 1, 0, _HIGH, _S.VEHICLES, c.served_lanes, False,
                 "vehicles on the in-lanes that the phase serves"),
-    FeatureSpec("phase_2_num_waiting_vehicle", "phase", "vehicles", 1, 0, INT16_MAX, _S.WAITING, served_lanes, False,
+    FeatureSpec("phase_2_num_waiting_vehicle", "phase", "vehicles", 1, 0, _HIGH, _S.WAITING, c.served_lanes, False,
                 "vehicles slower than 0.1 m/s on the in-lanes that the phase serves"),
-    FeatureSpec("phase_2_sum_waiting_time", "phase", "s", 1, 0, INT16_MAX, _S.WAITING_TIME, served_lanes, False,
+    FeatureSpec("phase_2_sum_waiting_time", "phase", "s", 1, 0, _HIGH, _S.WAITING_TIME, c.served_lanes, False,
                 "time that vehicles on the in-lanes that the phase serves have stood since their last stop, summed"),
-    FeatureSpec("phase_2_delay", "phase", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, served_lanes, True,
+    FeatureSpec("phase_2_delay", "phase", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, c.served_lanes, True,
                 "mean of the delays of the in-lanes that the phase serves"),
-    FeatureSpec("phase_2_pressure", "phase", "vehicles", 1, INT16_MIN, INT16_MAX, _S.VEHICLES, opened_links, False,
+    FeatureSpec("phase_2_pressure", "phase", "vehicles", 1, _LOW, _HIGH, _S.VEHICLES, c.opened_links, False,
                 "vehicles on the in-lane - on the out-lane, summed over the lane links that the phase opens"),
-    FeatureSpec("inter_2_current_phase", "phase", "1", 1, 0, 1, _S.ACTION, actions, False,
+    FeatureSpec("inter_2_num_vehicle", "intersection", "vehicles", 1, 0, _HIGH, _S.VEHICLES, c.whole, False,
+                "vehicles on all in-lanes and out-lanes"),
+    FeatureSpec("inter_2_num_waiting_vehicle", "intersection", "vehicles", 1, 0, _HIGH, _S.WAITING, c.whole, False,
+                "vehicles slower than 0.1 m/s on all in-lanes and out-lanes"),
+    FeatureSpec("inter_2_sum_waiting_time", "intersection", "s", 1, 0, _HIGH, _S.WAITING_TIME, c.whole, False,
+                "time that the vehicles on all in-lanes and out-lanes have stood since their last stop, summed"),
+    FeatureSpec("inter_2_delay", "intersection", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, c.whole, True,
+                "mean of the delays of all in-lanes and out-lanes"),
+    FeatureSpec("inter_2_pressure", "intersection", "vehicles", 1, _LOW, _HIGH, _S.VEHICLES, c.whole_links, False,
+                "vehicles on the in-lane - on the out-lane, summed over all lane links"),
+    FeatureSpec(**{**vars(_image("", IMAGE_SIDE)), "name": "inter_2_vehicle_position_image"}),
+    FeatureSpec("inter_2_current_phase", "phase", "1", 1, 0, 1, _S.ACTION, c.actions, False,
                 "1 for the action in force, 0 for the others"),
+    FeatureSpec("inter_2_phase_has_changed", "intersection", "1", 1, 0, 1, _S.OWN, lambda _: [[(c.CHANGED, 1)]], False,
+                "1 if the action in force is another than at the last decision"),
+    FeatureSpec("inter_2_num_passed_vehicle_since_last_action", "intersection", "vehicles", 1, 0, _HIGH, _S.OWN,
+                lambda _: [[(c.PASSED, 1)]], False,
+                "vehicles that were on the in-lanes at the last decision and no longer are"),
+    FeatureSpec("inter_2_sum_travel_time_since_last_action", "intersection", "s", 1, 0, _HIGH, _S.OWN,
+                lambda _: [[(c.PASSED_TRAVEL_TIME, 1)]], False,
+                "travel times, as they were at the last decision, of the vehicles that have left the in-lanes since, summed"),
+    FeatureSpec("lanelink_2_pressure", "lane link", "vehicles", 1, _LOW, _HIGH, _S.VEHICLES, c.each_link, False,
+                "vehicles on the lane link's in-lane - on its out-lane"),
+    FeatureSpec("lanelink_2_num_vehicle", "lane link", "vehicles", 1, 0, _HIGH, _S.LINK_VEHICLES, c.on_links, False,
+                "vehicles on the lane link itself"),
 )  # fmt: skip
 
 FEATURES: dict[str, FeatureSpec] = {spec.name: spec for spec in _TABLE}
+"""The paper's 37, in its order."""
 
 RELEASE = (
     "phase_2_num_vehicle",
@@ -145,7 +187,38 @@ RELEASE = (
 )
 """The features that the paper's released code searches, in its order."""
 
-PRESETS: dict[str, tuple[str, ...]] = {"release": RELEASE}
+DEPLOYABLE = {
+    "lane_2_num_vehicle": "a loop where the lane begins counts up, one at its stop line counts down",
+    "inlane_2_num_vehicle": "the same, in-lanes only",
+    "outlane_2_num_vehicle": "the same, out-lanes only (the next crossing's loops)",
+    "inroad_2_num_vehicle": "sum of lanes",
+    "phase_2_num_vehicle": "sum of lanes; which ones a phase serves is known",
+    "inter_2_num_vehicle": "sum of lanes",
+    "inlane_2_pressure": "differences of lanes",
+    "phase_2_pressure": "differences of lanes",
+    "inter_2_pressure": "differences of lanes",
+    "lanelink_2_pressure": "difference of two lanes",
+    "inter_2_current_phase": "the controller sets it",
+    "inter_2_phase_has_changed": "the controller and its clock",
+    "inter_2_num_passed_vehicle_since_last_action": "what the stop lines' loops counted since the last decision",
+}
+"""What two inductive loops a lane and a clock can give, with the reason. Left out: speeds and all that is made of them (who
+waits, since when, delay), positions within a lane (segments, image), identities (travel times), and the crossing's inside
+(vehicles on a lane link: which way a vehicle took isn't seen)."""
+
+PRESETS: dict[str, tuple[str, ...]] = {"all": tuple(FEATURES), "release": RELEASE, "deployable": tuple(DEPLOYABLE)}
+
+
+def find_feature(name: str) -> FeatureSpec:
+    """The row of a feature, its number of parts or cells stated in the name or not; InputError for an unknown name."""
+    if name in FEATURES:
+        return FEATURES[name]
+    stem, _, number = name.rpartition("_")
+    if stem in _PARAMETRISED and re.fullmatch("[1-9][0-9]?", number):
+        return _PARAMETRISED[stem](int(number))
+    near = difflib.get_close_matches(name, FEATURES, n=3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(FEATURES)}"
+    raise InputError("features", name, f"unknown feature{hint}")
 
 
 def resolve_features(features: str | Sequence[str]) -> tuple[FeatureSpec, ...]:
@@ -154,11 +227,7 @@ def resolve_features(features: str | Sequence[str]) -> tuple[FeatureSpec, ...]:
         if features not in PRESETS:
             raise InputError("features", features, f"unknown preset; there are {', '.join(PRESETS)}")
         features = PRESETS[features]
-    for name in features:
-        if name not in FEATURES:
-            near = difflib.get_close_matches(name, FEATURES, n=3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(FEATURES)}"
-            raise InputError("features", name, f"unknown feature{hint}")
-    if not features or len(set(features)) != len(features):
+    specs = tuple(find_feature(name) for name in features)
+    if not specs or len(set(features)) != len(features):
         raise InputError("features", ", ".join(features), "must name at least one feature, and each once")
-    return tuple(FEATURES[name] for name in features)
+    return specs

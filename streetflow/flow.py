@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streetflow.cursor import Cursor
-from streetflow.errors import InputError, Problems
+from streetflow.errors import Problems
 from streetflow.json_reader import read_json
 
 # JSON name, least value (None: any), whether the least value itself is allowed
@@ -71,29 +71,27 @@ def read_flows(path: str | Path, road_index: Mapping[str, int], accept_integral_
     """
     root = Cursor(read_json(path), path)
     problems = Problems(path)
-    flows: list[Flow] = []
-    for cursor in root.items():
-        try:
-            flows.append(_flow(cursor, road_index, accept_integral_floats))
-        except InputError as fault:
-            problems.add(fault.place, fault.fault)
+    flows = [problems.take(_flow, cursor, road_index, accept_integral_floats) for cursor in root.items()]
     problems.raise_if_any()
     return tuple(flows)
 
 
 def vehicle_kind(cursor: Cursor, defaults: Mapping[str, float] | None = None) -> VehicleKind:
     """The vehicle parameters of an object; absent ones are faults unless ``defaults`` holds them."""
-    values = []
-    for name, (least, inclusive) in _VEHICLE_FIELDS.items():
-        if defaults is not None and not cursor.has(name):
-            values.append(defaults[name])
-        elif inclusive:
-            values.append(cursor[name].number(least=least))
-        else:
-            values.append(cursor[name].number(above=least))
-        if values[-1] == float("inf"):
-            raise cursor[name].fault("must be finite")
+    problems = Problems(cursor.file)
+    values = [
+        defaults[name]
+        if defaults is not None and not cursor.has(name)
+        else problems.take(_parameter, cursor, name, default=0.0)
+        for name in _VEHICLE_FIELDS
+    ]
+    problems.raise_if_any()
     return VehicleKind(*values)
+
+
+def _parameter(cursor: Cursor, name: str) -> float:
+    least, inclusive = _VEHICLE_FIELDS[name]
+    return cursor[name].number(least=least) if inclusive else cursor[name].number(above=least)
 
 
 def _time(cursor: Cursor, name: str, default: int, accept_integral_floats: bool) -> int:
@@ -108,17 +106,29 @@ def _time(cursor: Cursor, name: str, default: int, accept_integral_floats: bool)
     return field.integer(-_INT32, _INT32)
 
 
+def _anchors(cursor: Cursor, road_index: Mapping[str, int]) -> tuple[int, ...]:
+    problems = Problems(cursor.file)
+    anchors = [problems.take(_road, road, road_index) for road in cursor.items(least=1)]
+    problems.raise_if_any()
+    return tuple(anchors)
+
+
+def _road(cursor: Cursor, road_index: Mapping[str, int]) -> int:
+    name = cursor.text()
+    if name not in road_index:
+        raise cursor.fault(f"there is no road {name!r}")
+    return road_index[name]
+
+
 def _flow(cursor: Cursor, road_index: Mapping[str, int], accept_integral_floats: bool) -> Flow:
-    kind = vehicle_kind(cursor["vehicle"])
-    anchors = []
-    for road in cursor["route"].items(least=1):
-        name = road.text()
-        if name not in road_index:
-            raise road.fault(f"there is no road {name!r}")
-        anchors.append(road_index[name])
-    interval_s = cursor["interval"].number(above=0)
-    start_s = _time(cursor, "startTime", 0, accept_integral_floats)
-    end_s = _time(cursor, "endTime", -1, accept_integral_floats)
-    if interval_s < 1 and start_s != end_s:
-        raise cursor["interval"].fault(f"must be at least 1 s where startTime and endTime differ, is {interval_s:g}")
-    return Flow(kind, tuple(anchors), interval_s, start_s, end_s)
+    cursor.members()
+    problems = Problems(cursor.file)
+    kind = problems.take(lambda: vehicle_kind(cursor["vehicle"]))
+    anchors = problems.take(lambda: _anchors(cursor["route"], road_index))
+    interval_s = problems.take(lambda: cursor["interval"].number(above=0))
+    start_s = problems.take(_time, cursor, "startTime", 0, accept_integral_floats)
+    end_s = problems.take(_time, cursor, "endTime", -1, accept_integral_floats)
+    problems.raise_if_any()
+    if interval_s < 1 and (start_s != end_s or end_s == -1):
+        raise cursor["interval"].fault(f"must be at least 1 s unless startTime and endTime are one instant, is {interval_s:g}")
+    return Flow(kind, anchors, interval_s, start_s, end_s)

@@ -34,9 +34,16 @@ class Intersection:
     in_roads: tuple[str, ...]
     out_roads: tuple[str, ...]
     in_lanes: tuple[int, ...]
+    """Lanes of the in-roads, road by road; so are ``out_lanes``."""
     out_lanes: tuple[int, ...]
+    in_road_lanes: tuple[tuple[int, ...], ...]
+    """The in-lanes again, per in-road."""
     lane_links: tuple[tuple[int, int], ...]
     """(in-lane, out-lane) of each lane link, in file order."""
+    first_lane_link: int
+    """The engine's number of the first of them, counted over all intersections of the file; the others follow it."""
+    centre_m: tuple[float, float]
+    """Where the file places the intersection."""
     phase_lane_links: tuple[tuple[int, ...], ...]
     """Per action: the lane links that it opens, as indices into ``lane_links``, ascending."""
 
@@ -65,8 +72,9 @@ def signalled_intersections(roadnet_file: Path) -> tuple[Intersection, ...]:
 @lru_cache(maxsize=64)
 def _read(roadnet_file: Path, _mtime_ns: int, _size: int) -> tuple[Intersection, ...]:
     net = read_roadnet(roadnet_file)
+    links = [sum(len(road_link.lane_links) for road_link in each.road_links) for each in net.intersections]
     found = tuple(
-        _tabulate(number, each, net)
+        _tabulate(number, sum(links[:number]), each, net)
         for number, each in enumerate(net.intersections)
         if not each.virtual and len(each.phases) > 1
     )
@@ -79,7 +87,7 @@ def _read(roadnet_file: Path, _mtime_ns: int, _size: int) -> tuple[Intersection,
     return found
 
 
-def _tabulate(number: int, read: roadnet.Intersection, net: Roadnet) -> Intersection:
+def _tabulate(number: int, first_lane_link: int, read: roadnet.Intersection, net: Roadnet) -> Intersection:
     lane_links: list[tuple[int, int]] = []
     links_of_road_link: list[range] = []
     for road_link in read.road_links:
@@ -99,7 +107,10 @@ def _tabulate(number: int, read: roadnet.Intersection, net: Roadnet) -> Intersec
         out_roads=tuple(net.roads[road].id for road in out_roads),
         in_lanes=_lanes(in_roads, net),
         out_lanes=_lanes(out_roads, net),
+        in_road_lanes=tuple(_lanes((road,), net) for road in in_roads),
         lane_links=tuple(lane_links),
+        first_lane_link=first_lane_link,
+        centre_m=read.point,
         phase_lane_links=tuple(
             tuple(link for road_link in opened[p] for link in links_of_road_link[road_link]) for p in actions
         ),

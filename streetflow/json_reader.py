@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streetflow.errors import InputError
+from streetflow.errors import InputError, cannot_be
 
 _POWERS_OF_TEN = tuple(float(f"1e{k}") for k in range(309))
 _MAX_EXACT = 2**53 - 1
@@ -112,21 +112,24 @@ class _Reader:
         return members
 
 
-def read_json(path: str | Path) -> Any:
-    """The content of a JSON file. InputError if it can't be read or isn't JSON (with line and column)."""
+def read_json(path: str | Path, exact: bool = False) -> Any:
+    """The content of a JSON file. InputError if it can't be read or isn't JSON (with line and column).
+
+    exact: numbers are correctly rounded, as Python writes and reads them, not as CityFlow reads them.
+    """
     try:
         text = Path(path).read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise InputError(path, "", f"there is no such file (tried {Path(path).absolute()})") from None
     except UnicodeDecodeError as fault:
         raise InputError(path, f"byte {fault.start}", "the file isn't UTF-8 text") from None
-    except OSError as fault:
-        raise InputError(path, "", f"can't be read: {fault.strerror or fault}") from None
+    except (OSError, ValueError) as fault:
+        raise cannot_be("read", path, fault) from None
     reader = _Reader()
     try:
         return json.loads(
             text,
-            parse_float=reader.real,
+            parse_float=float if exact else reader.real,
             parse_int=reader.integer,
             parse_constant=reader.constant,
             object_pairs_hook=reader.members,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from streetflow.jit import helper
+from streetflow.kernel_bits import clear_bit, list_set_bits, set_bit
 from streetflow.kernel_crossing import ANNOUNCE_MARGIN_M, any_foe, mark_announcing, yield_at_crossings
 from streetflow.kernel_math import TURNING_SPEED_MPS, greater, lesser, no_collision_root, stop_before
 from streetflow.tables import (
@@ -102,11 +103,11 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
     delta = s.reals[DELTA]
     step_done = s.counters[STEP] + 1
     n_movers = 0
-    mark_announcing(s, distance)
-    for drivable in range(s.head.size):
+    n_occupied = list_set_bits(s.occupied, s.listed)
+    mark_announcing(s, n_occupied, distance)
+    for i in range(n_occupied):
+        drivable = s.listed[i]
         v = s.head[drivable]
-        if v < 0:
-            continue
         length = s.length[drivable]
         speed_limit = s.speed_limit[drivable]
         on_lane = drivable < n_lanes
@@ -126,7 +127,6 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
             leader = v
             x_leader = x
             custom = s.custom_speed[v]
-            at = s.way[v]
             next_v = s.behind[v]
             lk = -1
             ul = 0.0
@@ -144,7 +144,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                         new_blocker[v] = -1
                         v = next_v
                         continue
-            following = s.path[at + 1]
+            following = s.following[v]
             blocked_by = -1
             limit = math.inf
             related = not on_lane or (following >= 0 and length - x <= s.kinds[k + HORIZON])
@@ -179,6 +179,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                 s.moving_step[v] = step_done
             if d > length:
                 reached = length
+                at = s.way[v]
                 while d > reached:
                     d -= reached
                     at += 1
@@ -215,6 +216,8 @@ def _take_out(s: State, drivable: int, v: int) -> None:
         s.behind[ahead] = after
         if after < 0:
             s.tail[drivable] = ahead
+    if s.head[drivable] < 0:
+        clear_bit(s.occupied, drivable)
     s.n_vehicles[drivable] -= 1
     if drivable >= n_lanes:
         s.out_count[s.start_lane[drivable - n_lanes]] -= 1
@@ -254,4 +257,5 @@ def append(s, drivable, v, d, new_distance, step):  # type: ignore[no-untyped-de
         s.behind[ahead] = v
     if after < 0:
         s.tail[drivable] = v
+    set_bit(s.occupied, drivable)
     s.n_vehicles[drivable] += 1

@@ -16,25 +16,28 @@ YIELD = 1
 
 
 @helper
-def mark_announcing(s: State, distance) -> None:  # type: ignore[no-untyped-def]
-    """Set the bits of the lane links that may announce a vehicle: a superset of those that do."""
+def mark_announcing(s: State, n_occupied: int, distance) -> None:  # type: ignore[no-untyped-def]
+    """Set the bits of the lane links that may announce a vehicle: a superset of those that do.
+
+    listed[:n_occupied] are the drivables that hold vehicles.
+    """
     n_lanes = s.queue_head.size
     for w in range(s.announcing.size):
         s.announcing[w] = 0
-    for lane in range(n_lanes):
-        v = s.head[lane]
-        if v < 0:
+    for i in range(n_occupied):
+        lane = s.listed[i]
+        if lane >= n_lanes:
+            link = lane - n_lanes
+            s.announcing[s.bit_word[link]] |= s.bit_mask[link]
             continue
-        following = s.path[s.way[v] + 1] - n_lanes
+        v = s.head[lane]
+        following = s.following[v] - n_lanes
         if following >= 0 and s.is_open[following]:
             s.announcing[s.bit_word[following]] |= s.bit_mask[following]
         v = s.tail[lane]
         before = s.previous[v] - n_lanes
         if before >= 0 and distance[v] < s.kinds[s.kind[v] * KIND_SIZE + LENGTH] + ANNOUNCE_MARGIN_M:
             s.announcing[s.bit_word[before]] |= s.bit_mask[before]
-    for link in range(s.start_lane.size):
-        if s.head[n_lanes + link] >= 0:
-            s.announcing[s.bit_word[link]] |= s.bit_mask[link]
 
 
 @helper
@@ -67,7 +70,7 @@ def announced(s: State, link: int, q: float, distance):  # type: ignore[no-untyp
         e = s.behind[e]
     start = s.start_lane[link]
     e = s.head[start]
-    if e >= 0 and s.is_open[link] and s.path[s.way[e] + 1] == drivable:
+    if e >= 0 and s.is_open[link] and s.following[e] == drivable:
         return e, (s.length[start] - distance[e]) + q
     return -1, 0.0
 

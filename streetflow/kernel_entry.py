@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from streetflow.jit import helper
+from streetflow.kernel_bits import clear_bit, list_set_bits, set_bit
 from streetflow.kernel_leader import find_leader
 from streetflow.kernel_rng import draw, draw_priority
 from streetflow.tables import (
@@ -75,6 +76,8 @@ def create_vehicle(s: State, kind: int, route: int, flow: int, ordinal: int, spe
     s.flow[v] = flow
     s.ordinal[v] = ordinal
     s.enter_step[v] = s.counters[STEP]
+    s.entry_step[v] = -1
+    s.free_flow_s[v] = 0.0
     s.moving_step[v] = s.counters[STEP]
     s.pending[s.counters[N_PENDING]] = v
     s.counters[N_PENDING] += 1
@@ -134,6 +137,7 @@ def plan_pending(s: State) -> None:
         lane = s.path[s.way[v]]
         if s.queue_tail[lane] < 0:
             s.queue_head[lane] = v
+            set_bit(s.queued, lane)
         else:
             s.behind[s.queue_tail[lane]] = v
         s.queue_tail[lane] = v
@@ -150,10 +154,9 @@ def remove_vehicle(s: State, v: int) -> None:
 @helper
 def enter_lanes(s: State, distance) -> None:  # type: ignore[no-untyped-def]
     """Phase 3: the first vehicle of each entry queue drives on if the lane's last vehicle leaves room."""
-    for lane in range(s.queue_head.size):
+    for i in range(list_set_bits(s.queued, s.listed)):
+        lane = s.listed[i]
         v = s.queue_head[lane]
-        if v < 0:
-            continue
         k = s.kind[v] * KIND_SIZE
         t = s.tail[lane]
         if t >= 0 and not distance[t] > s.kinds[s.kind[t] * KIND_SIZE + LENGTH] + s.kinds[k + MIN_GAP]:
@@ -161,15 +164,19 @@ def enter_lanes(s: State, distance) -> None:  # type: ignore[no-untyped-def]
         s.queue_head[lane] = s.behind[v]
         if s.queue_head[lane] < 0:
             s.queue_tail[lane] = -1
+            clear_bit(s.queued, lane)
         s.behind[v] = -1
         s.status[v] = RUNNING
+        s.following[v] = s.path[s.way[v] + 1]
+        s.entry_step[v] = s.counters[STEP]
         s.moving_step[v] = s.counters[STEP]
         if t >= 0:
             s.behind[t] = v
         else:
             s.head[lane] = v
         s.tail[lane] = v
+        set_bit(s.occupied, lane)
         s.n_vehicles[lane] += 1
         s.counters[N_RUNNING] += 1
         if t < 0:
-            find_leader(s, v, distance)
+            find_leader(s, v, lane, distance)

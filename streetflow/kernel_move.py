@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from streetflow.jit import helper
 from streetflow.kernel_action import _take_out, append, free_slots_of_last_step, release
+from streetflow.kernel_bits import list_set_bits
 from streetflow.kernel_entry import remove_vehicle
 from streetflow.kernel_leader import find_leader
+from streetflow.kernel_math import lesser
 from streetflow.tables import (
     DELTA,
     FINISHED_TIME,
+    KIND_SIZE,
+    MAX_SPEED,
     N_FINISHED,
     N_FREE,
     N_FREED,
     N_RUNNING,
+    N_TRIPS,
     NO_ENTRY_STEP,
     STEP,
     State,
@@ -31,18 +36,22 @@ def move(s, n_movers, new_distance):  # type: ignore[no-untyped-def]
         drivable = s.path[s.way[v]]
         _take_out(s, drivable, v)
         s.previous[v] = drivable
+        add_free_flow(s, v, s.mover_way[i])
         if s.mover_way[i] < 0:
             s.counters[N_FINISHED] += 1
             s.counters[N_RUNNING] -= 1
             s.reals[FINISHED_TIME] += now - s.enter_step[v] * s.reals[DELTA]
+            record_trip(s, v, step)
             remove_vehicle(s, v)
             release(s, v)
     for i in range(n_movers):
         if s.mover_way[i] < 0:
             continue
         v = s.mover[i]
-        s.way[v] = s.mover_way[i]
-        drivable = s.path[s.way[v]]
+        at = s.mover_way[i]
+        s.way[v] = at
+        s.following[v] = s.path[at + 1]
+        drivable = s.path[at]
         append(s, drivable, v, new_distance[v], new_distance, step)
         if drivable >= n_lanes:
             s.link_entry_step[v] = step
@@ -52,12 +61,35 @@ def move(s, n_movers, new_distance):  # type: ignore[no-untyped-def]
 
 
 @helper
+def add_free_flow(s: State, v: int, end: int) -> None:
+    """Add the undisturbed time over the drivables that v leaves: those before path[end], or (-1) the rest."""
+    max_speed = s.kinds[s.kind[v] * KIND_SIZE + MAX_SPEED]
+    at = s.way[v]
+    while at != end and s.path[at] >= 0:
+        drivable = s.path[at]
+        s.free_flow_s[v] += s.length[drivable] / lesser(max_speed, s.speed_limit[drivable])
+        at += 1
+
+
+@helper
+def record_trip(s: State, v: int, step: int) -> None:
+    """Append v's finished trip to the record of trips; there must be room."""
+    trip = s.counters[N_TRIPS]
+    s.trip_flow[trip] = s.flow[v]
+    s.trip_ordinal[trip] = s.ordinal[v]
+    s.trip_created[trip] = s.enter_step[v]
+    s.trip_entered[trip] = s.entry_step[v]
+    s.trip_ended[trip] = step
+    s.trip_free_flow_s[trip] = s.free_flow_s[v]
+    s.counters[N_TRIPS] += 1
+
+
+@helper
 def find_leaders(s, distance):  # type: ignore[no-untyped-def]
     """Phase 8, for the first vehicle of every list; all others follow the one before them in the list."""
-    for drivable in range(s.head.size):
-        v = s.head[drivable]
-        if v >= 0:
-            find_leader(s, v, distance)
+    for i in range(list_set_bits(s.occupied, s.listed)):
+        drivable = s.listed[i]
+        find_leader(s, s.head[drivable], drivable, distance)
 
 
 @helper

@@ -90,6 +90,24 @@ def find_network(name: str) -> Network:
     raise UnknownNetwork(name, network_names())
 
 
+def network_of(place: str) -> Network:
+    """The network called ``place``, or in the folder ``place``, or of the flow file ``place`` (that flow alone).
+
+    A flow file's roadnet.json and network.json are those beside it. InputError if there is no such network.
+    """
+    path = Path(place)
+    if place in network_names() or not path.exists():
+        return find_network(place)
+    folder = (path if path.is_dir() else path.parent).absolute()
+    if not (folder / "roadnet.json").is_file():
+        raise InputError(folder, "roadnet.json", "missing: a network's folder, or a flow file's, holds it")
+    if path.is_file():
+        return Network(folder.name, folder / "roadnet.json", (path,), _horizon_s(folder))
+    if not _is_network(folder):
+        raise InputError(folder, "flow_0.json", "missing: a network's folder holds it")
+    return _data_set(folder)
+
+
 def network_names() -> list[str]:
     """Names of all networks in search order, each once. Cheap: nothing is written or parsed."""
     names = list(scenarios.SCENARIOS)
@@ -131,10 +149,12 @@ def _data_set(folder: Path) -> Network:
     if missing:
         raise InputError(folder, f"flow_{min(missing)}.json", "missing: flow files are numbered 0, 1, 2, ...")
     flows = tuple(folder / f"flow_{k}.json" for k in numbers)
-    horizon_s = _own_horizon_s(folder / "network.json")
-    if horizon_s is None:
-        horizon_s = HORIZONS_S.get(folder.name, DEFAULT_HORIZON_S)
-    return Network(folder.name, folder / "roadnet.json", flows, horizon_s)
+    return Network(folder.name, folder / "roadnet.json", flows, _horizon_s(folder))
+
+
+def _horizon_s(folder: Path) -> int:
+    own = _own_horizon_s(folder / "network.json")
+    return HORIZONS_S.get(folder.name, DEFAULT_HORIZON_S) if own is None else own
 
 
 def _own_horizon_s(file: Path) -> int | None:

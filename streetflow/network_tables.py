@@ -19,9 +19,7 @@ from streetflow.geometry import (
 )
 from streetflow.roadnet import LaneLink, Point, RoadLink, Roadnet, read_roadnet
 from streetflow.routing import Router
-from streetflow.tables import State
-
-_BITS = 31  # used per int32 word: masks stay positive
+from streetflow.tables import WORD_BITS, State
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ def load_network(path: str | Path) -> NetworkTables:
     key = Path(path).absolute()
     try:
         stat = os.stat(key)
-    except OSError:
+    except (OSError, ValueError):
         return _build(read_roadnet(path))  # raises InputError with the reason
     version = (stat.st_mtime_ns, stat.st_size)
     with _lock:
@@ -93,17 +91,17 @@ def _build(roadnet: Roadnet) -> NetworkTables:
     for k, (_, _, lane_link) in enumerate(links):
         lane_out[lane_link.start_lane].append(n_lanes + k)
 
-    n_words = max([1, *(-(-n // _BITS) for n in links_per_intersection)])
+    n_words = max([1, *(-(-n // WORD_BITS) for n in links_per_intersection)])
     bit_word = np.zeros(n_links, np.int32)
     bit_mask = np.zeros(n_links, np.int32)
     conflicts = np.zeros((n_links, n_words), np.int32)
     crossing_link = []
     for k, (i, _, _) in enumerate(links):
         own = k - int(link_first[i])
-        bit_word[k] = i * n_words + own // _BITS
-        bit_mask[k] = 1 << own % _BITS
+        bit_word[k] = i * n_words + own // WORD_BITS
+        bit_mask[k] = 1 << own % WORD_BITS
         for crossing in crossings[k]:
-            conflicts[k, crossing.other_link // _BITS] |= 1 << crossing.other_link % _BITS
+            conflicts[k, crossing.other_link // WORD_BITS] |= 1 << crossing.other_link % WORD_BITS
             crossing_link.append(int(link_first[i]) + crossing.other_link)
 
     phases = [phase for intersection in roadnet.intersections for phase in intersection.phases]
@@ -152,6 +150,8 @@ def _build(roadnet: Roadnet) -> NetworkTables:
         "links": n_links,
         "links_1": n_links + 1,
         "drivables": n_lanes + n_links,
+        "drivable_words": -(-(n_lanes + n_links) // WORD_BITS),
+        "lane_words": -(-n_lanes // WORD_BITS),
         "link_words": n_links * n_words,
         "crossings": len(flat_crossings),
         "intersections": n_intersections,

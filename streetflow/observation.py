@@ -1,6 +1,7 @@
-"""From the engine's lane arrays to the integers that a controller sees, for all intersections in one compiled loop.
+"""From the engine's arrays to the integers that a controller sees, for all intersections in one compiled loop.
 
-The cells of the chosen features are flattened into two records of arrays, cells and terms; see ``features.py``.
+The cells of the chosen features are flattened into two records of arrays, cells and terms, over one vector of all
+sources; see ``features.py``. What needs single vehicles is in ``vehicle_observation.py``.
 """
 
 from __future__ import annotations
@@ -12,53 +13,85 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streetflow.features import FeatureSpec, Source, Terms, total_pressure
+from streetflow.feature_cells import CHANGED, OWN_COUNT, PASSED, Source, Terms, total_pressure
+from streetflow.features import FeatureSpec
 from streetflow.intersection import Intersection
+from streetflow.roadnet import Point
+from streetflow.vehicle_observation import VehicleObserver
+from streetflow.vehicles import Vehicles
 
 # Columns of the int32 cell record.
 FIRST_TERM, END_TERM, POSITION, MINIMUM, MAXIMUM = range(5)
 
+_NEEDS_VEHICLES = {Source.LINK_VEHICLES, Source.SEGMENT_VEHICLES, Source.IMAGE}
 
-class LaneState(Protocol):
+
+class TrafficState(Protocol):
     """What an observation reads from an engine; arrays are indexed by lane number."""
 
     @property
     def lane_max_speed_mps(self) -> NDArray[np.float64]: ...
+    @property
+    def lane_length_m(self) -> NDArray[np.float64]: ...
+    @property
+    def drivable_shapes(self) -> Sequence[Sequence[Point]]: ...
     def lane_vehicle_counts(self) -> NDArray[np.int32]: ...
     def lane_waiting_counts(self) -> NDArray[np.int32]: ...
     def lane_waiting_time_sums_s(self) -> NDArray[np.float64]: ...
     def lane_speed_sums_mps(self) -> NDArray[np.float64]: ...
+    def running_vehicles(self) -> Vehicles: ...
+    def get_current_time(self) -> float: ...
 
 
 class Observer:
-    """Computes F features of N intersections, padded with zeros to the widest.
+    """Computes F features of N intersections of ``engine``'s network, padded with zeros to the widest.
 
-    ``feature_widths`` is int32[N, F], ``max_width`` W their maximum.
+    ``feature_widths`` is int32[N, F], ``max_width`` W their maximum. Features that compare with the last decision do so
+    with the last call of ``observe`` at an earlier time, or find no change before the first.
     """
 
-    def __init__(
-        self,
-        intersections: Sequence[Intersection],
-        features: Sequence[FeatureSpec],
-        lane_max_speed_mps: NDArray[np.float64],
-    ) -> None:
+    def __init__(self, intersections: Sequence[Intersection], features: Sequence[FeatureSpec], engine: TrafficState) -> None:
         widths = [[spec.width(each) for spec in features] for each in intersections]
         self.feature_widths = np.array(widths, np.int32)
         self.max_width = int(self.feature_widths.max())
         self._shape = (len(intersections), len(features), self.max_width)
         self._size = int(np.prod(self._shape))
-        self._sources = {spec.source for spec in features} | {Source.VEHICLES}  # the pressure needs the latter
-
-        # The source vector: four blocks with one entry a lane, then one entry per (intersection, action).
-        self._lane_max_speed_mps = np.ascontiguousarray(lane_max_speed_mps, np.float64)
+        self._sources = {spec.source for spec in features}
+        self._lane_max_speed_mps = np.ascontiguousarray(engine.lane_max_speed_mps, np.float64)
         lanes = len(self._lane_max_speed_mps)
+
+        # The source vector: four blocks with one entry a lane, the actions and own entries of each intersection, and
+        # what is made of single vehicles.
         counts = [each.action_count for each in intersections]
         self._first_action = (4 * lanes + np.cumsum([0, *counts])).astype(np.int32)
-        self._values = np.zeros(self._first_action[-1], np.float64)
+        self._first_own = int(self._first_action[-1])
+        first_vehicle_entry = self._first_own + OWN_COUNT * len(intersections)
+        resolutions = {(spec.source, spec.resolution) for spec in features if spec.source in _NEEDS_VEHICLES}
+        passing = any(
+            spec.source is Source.OWN and any(index >= PASSED for cell in spec.cells(intersections[0]) for index, _ in cell)
+            for spec in features
+        )
+        self._by_vehicle: VehicleObserver | None = None
+        if resolutions or passing:
+            self._by_vehicle = VehicleObserver(
+                intersections, resolutions, engine, self._first_own, first_vehicle_entry, passing
+            )
+            first_vehicle_entry += self._by_vehicle.size
+        self._values = np.zeros(first_vehicle_entry, np.float64)
 
         cells: list[list[int]] = []
         scales: list[float] = []
         terms: Terms = []
+
+        def base(i: int, spec: FeatureSpec) -> int:
+            """Where the source of a feature of intersection i begins."""
+            if spec.source is Source.ACTION:
+                return int(self._first_action[i])
+            if spec.source is Source.OWN:
+                return self._first_own + OWN_COUNT * i
+            if self._by_vehicle is not None and spec.source in _NEEDS_VEHICLES:
+                return self._by_vehicle.base(i, spec.source, spec.resolution)
+            return spec.source * lanes
 
         def add(position: int, base: int, cell: Terms, scale: float, low: int, high: int) -> None:
             cells.append([len(terms), len(terms) + len(cell), position, low, high])
@@ -67,11 +100,11 @@ class Observer:
 
         for i, each in enumerate(intersections):
             for f, spec in enumerate(features):
-                base = int(self._first_action[i]) if spec.source is Source.ACTION else spec.source * lanes
+                start = base(i, spec)
                 for w, cell in enumerate(spec.cells(each)):
                     position = int(np.ravel_multi_index((i, f, w), self._shape))
                     scale = spec.lsb_per_unit / (len(cell) if spec.average and cell else 1)
-                    add(position, base, cell, scale, spec.minimum, spec.maximum)
+                    add(position, start, cell, scale, spec.minimum, spec.maximum)
             int32 = np.iinfo(np.int32)
             add(self._size + i, 0, total_pressure(each), 1.0, int(int32.min), int(int32.max))
         self._cells = np.array(cells, np.int32)
@@ -80,11 +113,31 @@ class Observer:
         self._term_weights = np.array([weight for _, weight in terms], np.float64)
         self._no_counts = np.zeros(lanes, np.int32)
         self._no_sums = np.zeros(lanes, np.float64)
+        self.reset()
 
-    def observe(self, engine: LaneState, current_action: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def reset(self) -> None:
+        """Forget the last decision, as at the start of a run."""
+        self._time_s = -1.0
+        self._last_action: NDArray[np.int32] | None = None
+        self._action: NDArray[np.int32] | None = None
+        if self._by_vehicle is not None:
+            self._by_vehicle.reset()
+
+    def observe(self, engine: TrafficState, current_action: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """(features int32[N, F, W], pressure int32[N] = vehicles on in-lanes - on out-lanes), both fresh arrays."""
         need = self._sources
         out = np.zeros(self._size + self._shape[0], np.int32)
+        if Source.OWN in need:
+            time_s = engine.get_current_time()
+            if time_s > self._time_s:
+                self._time_s = time_s
+                self._last_action, self._action = self._action, current_action.copy()
+            last = current_action if self._last_action is None else self._last_action
+            self._values[self._first_own + CHANGED : self._first_own + OWN_COUNT * len(last) : OWN_COUNT] = (
+                current_action != last
+            )
+        if self._by_vehicle is not None:
+            self._by_vehicle.fill_in(self._values, engine)
         _observe(
             engine.lane_vehicle_counts(),
             engine.lane_waiting_counts() if Source.WAITING in need else self._no_counts,
@@ -103,7 +156,7 @@ class Observer:
         return out[: self._size].reshape(self._shape), out[self._size :]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", nogil=True)
 def _observe(  # type: ignore[no-untyped-def]
     vehicles,
     waiting,
@@ -119,7 +172,7 @@ def _observe(  # type: ignore[no-untyped-def]
     term_weights,
     out,
 ):
-    """Fill in the source vector ``values``, then every cell of ``out``."""
+    """Fill in the lanes' and actions' blocks of the source vector ``values``, then every cell of ``out``."""
     lanes = len(vehicles)
     for lane in range(lanes):
         count = vehicles[lane]
@@ -130,7 +183,7 @@ def _observe(  # type: ignore[no-untyped-def]
         if count > 0:
             delay = 1.0 - speed_sums_mps[lane] / count / max_speed_mps[lane]
         values[3 * lanes + lane] = delay
-    for k in range(4 * lanes, len(values)):
+    for k in range(4 * lanes, first_action[-1]):
         values[k] = 0.0
     for i in range(len(current_action)):
         values[first_action[i] + current_action[i]] = 1.0

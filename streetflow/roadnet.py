@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from streetflow.cursor import Cursor
 from streetflow.errors import InputError, Problems
 from streetflow.json_reader import read_json
 
+_T = TypeVar("_T")
 Point = tuple[float, float]
 TURN_RANKS = {"turn_right": 1, "turn_left": 2, "go_straight": 3}
 
@@ -30,6 +32,9 @@ class Road:
     @property
     def n_lanes(self) -> int:
         return len(self.lane_widths_m)
+
+
+_NO_ROAD = Road("", 0, 0, (), (), (), 0)  # stands for a faulty one while the rest of the file is checked
 
 
 @dataclass(frozen=True)
@@ -90,9 +95,11 @@ class Roadnet:
 def read_roadnet(path: str | Path) -> Roadnet:
     """Read and check a road network. InputError names file, JSON path and fault of what CityFlow chokes on."""
     root = Cursor(read_json(path), path)
+    root.members()
     problems = Problems(path)
-    intersection_cursors = list(root["intersections"].items())
-    road_cursors = list(root["roads"].items())
+    intersection_cursors = problems.take(_elements, root, "intersections", default=list[Cursor]())
+    road_cursors = problems.take(_elements, root, "roads", default=list[Cursor]())
+    problems.raise_if_any()
     intersection_index = _ids(intersection_cursors, problems)
     road_index = _ids(road_cursors, problems)
     problems.raise_if_any()
@@ -100,21 +107,9 @@ def read_roadnet(path: str | Path) -> Roadnet:
     roads: list[Road] = []
     first_lane = 0
     for cursor in road_cursors:
-        try:
-            road = _road(cursor, intersection_index, first_lane)
-        except InputError as fault:
-            problems.add(fault.place, fault.fault)
-            continue
-        roads.append(road)
-        first_lane += road.n_lanes
-    problems.raise_if_any()
-
-    intersections: list[Intersection] = []
-    for cursor in intersection_cursors:
-        try:
-            intersections.append(_intersection(cursor, road_index, roads))
-        except InputError as fault:
-            problems.add(fault.place, fault.fault)
+        roads.append(problems.take(_road, cursor, intersection_index, first_lane, default=_NO_ROAD))
+        first_lane += roads[-1].n_lanes
+    intersections = [problems.take(_intersection, cursor, road_index, roads) for cursor in intersection_cursors]
     problems.raise_if_any()
 
     lane_ids = tuple(f"{road.id}_{j}" for road in roads for j in range(road.n_lanes))
@@ -157,56 +152,100 @@ def _reference(cursor: Cursor, index: dict[str, int], kind: str) -> int:
 def _points(cursor: Cursor, least: int) -> tuple[Point, ...]:
     points: list[Point] = []
     for item in cursor.items(least):
-        points.append((item["x"].number(), item["y"].number()))
+        points.append(_point(item))
         if len(points) > 1 and points[-1] == points[-2]:
             raise item.fault("is the same point as the one before: a segment of length 0")
     return tuple(points)
 
 
+def _point(cursor: Cursor) -> Point:
+    return cursor["x"].number(), cursor["y"].number()
+
+
+def _elements(cursor: Cursor, name: str, least: int = 0) -> list[Cursor]:
+    return list(cursor[name].items(least))
+
+
+def _all(
+    problems: Problems, cursor: Cursor, name: str, read: Callable[..., _T], *arguments: Any, least: int = 0
+) -> tuple[_T, ...]:
+    """The elements of the array ``name``, each read by ``read(element, *arguments)``; their faults are collected."""
+    elements = problems.take(_elements, cursor, name, least, default=list[Cursor]())
+    return tuple(problems.take(read, element, *arguments) for element in elements)
+
+
 def _road(cursor: Cursor, intersection_index: dict[str, int], first_lane: int) -> Road:
-    widths, speeds = [], []
-    for lane in cursor["lanes"].items():
-        widths.append(lane["width"].number(least=0))
-        speeds.append(lane["maxSpeed"].number(above=0))
+    problems = Problems(cursor.file)
+    start = problems.take(lambda: _reference(cursor["startIntersection"], intersection_index, "intersection"))
+    end = problems.take(lambda: _reference(cursor["endIntersection"], intersection_index, "intersection"))
+    points = problems.take(lambda: _points(cursor["points"], 2))
+    lanes = _all(problems, cursor, "lanes", _lane_size)
+    problems.raise_if_any()
     return Road(
         id=cursor["id"].text(),
-        start_intersection=_reference(cursor["startIntersection"], intersection_index, "intersection"),
-        end_intersection=_reference(cursor["endIntersection"], intersection_index, "intersection"),
-        points=_points(cursor["points"], 2),
-        lane_widths_m=tuple(widths),
-        lane_max_speeds_mps=tuple(speeds),
+        start_intersection=start,
+        end_intersection=end,
+        points=points,
+        lane_widths_m=tuple(width for width, _ in lanes),
+        lane_max_speeds_mps=tuple(speed for _, speed in lanes),
         first_lane=first_lane,
     )
 
 
+def _lane_size(cursor: Cursor) -> tuple[float, float]:
+    problems = Problems(cursor.file)
+    width_m = problems.take(lambda: cursor["width"].number(least=0))
+    speed_mps = problems.take(lambda: cursor["maxSpeed"].number(above=0))
+    problems.raise_if_any()
+    return width_m, speed_mps
+
+
 def _intersection(cursor: Cursor, road_index: dict[str, int], roads: Sequence[Road]) -> Intersection:
+    problems = Problems(cursor.file)
     name = cursor["id"].text()
-    point = (cursor["point"]["x"].number(), cursor["point"]["y"].number())
-    virtual = cursor["virtual"].boolean()
-    own_roads = tuple(_reference(road, road_index, "road") for road in cursor["roads"].items())
+    point = problems.take(lambda: _point(cursor["point"]))
+    virtual = problems.take(lambda: cursor["virtual"].boolean(), default=True)
+    own_roads = _all(problems, cursor, "roads", _reference, road_index, "road")
     if virtual:
+        problems.raise_if_any()
         return Intersection(name, point, True, 0.0, own_roads)
-    width_m = cursor["width"].number(least=0)
-    road_links = tuple(_road_link(link, road_index, roads) for link in cursor["roadLinks"].items())
-    phases = tuple(_phase(phase, len(road_links)) for phase in cursor["trafficLight"]["lightphases"].items(least=1))
+    width_m = problems.take(lambda: cursor["width"].number(least=0))
+    road_links = _all(problems, cursor, "roadLinks", _road_link, road_index, roads)
+    if not road_links:
+        problems.raise_if_any()  # without road links phases can't be checked
+    light = problems.take(lambda: cursor["trafficLight"])
+    phases = _all(problems, light, "lightphases", _phase, len(road_links), least=1) if light else ()
+    problems.raise_if_any()
     return Intersection(name, point, False, width_m, own_roads, road_links, phases)
 
 
 def _road_link(cursor: Cursor, road_index: dict[str, int], roads: Sequence[Road]) -> RoadLink:
-    kind = cursor["type"].text()
+    problems = Problems(cursor.file)
+    rank = problems.take(lambda: _rank(cursor["type"]))
+    start_road = problems.take(lambda: _reference(cursor["startRoad"], road_index, "road"))
+    end_road = problems.take(lambda: _reference(cursor["endRoad"], road_index, "road"))
+    problems.raise_if_any()
+    if _NO_ROAD in (roads[start_road], roads[end_road]):  # without its roads a lane link can't be checked
+        return RoadLink(rank, start_road, end_road, ())
+    lane_links = _all(problems, cursor, "laneLinks", _lane_link, roads[start_road], roads[end_road])
+    problems.raise_if_any()
+    return RoadLink(rank, start_road, end_road, lane_links)
+
+
+def _rank(cursor: Cursor) -> int:
+    kind = cursor.text()
     if kind not in TURN_RANKS:
-        raise cursor["type"].fault(f"must be one of {', '.join(sorted(TURN_RANKS))}, is {kind!r}")
-    start_road = _reference(cursor["startRoad"], road_index, "road")
-    end_road = _reference(cursor["endRoad"], road_index, "road")
-    lane_links = tuple(
-        LaneLink(
-            start_lane=_lane(item["startLaneIndex"], roads[start_road]),
-            end_lane=_lane(item["endLaneIndex"], roads[end_road]),
-            points=_lane_link_points(item),
-        )
-        for item in cursor["laneLinks"].items()
-    )
-    return RoadLink(TURN_RANKS[kind], start_road, end_road, lane_links)
+        raise cursor.fault(f"must be one of {', '.join(sorted(TURN_RANKS))}, is {kind!r}")
+    return TURN_RANKS[kind]
+
+
+def _lane_link(cursor: Cursor, start_road: Road, end_road: Road) -> LaneLink:
+    problems = Problems(cursor.file)
+    start_lane = problems.take(lambda: _lane(cursor["startLaneIndex"], start_road))
+    end_lane = problems.take(lambda: _lane(cursor["endLaneIndex"], end_road))
+    points = problems.take(_lane_link_points, cursor)
+    problems.raise_if_any()
+    return LaneLink(start_lane, end_lane, points)
 
 
 def _lane(cursor: Cursor, road: Road) -> int:
@@ -226,14 +265,18 @@ def _lane_link_points(cursor: Cursor) -> tuple[Point, ...]:
 
 
 def _phase(cursor: Cursor, n_road_links: int) -> Phase:
-    time_s = cursor["time"].number(least=0)
-    road_links = []
-    for item in cursor["availableRoadLinks"].items():
-        number = item.integer()
-        if not 0 <= number < n_road_links:
-            raise item.fault(f"there is no road link {number}: the intersection has {n_road_links}")
-        road_links.append(number)
-    return Phase(time_s, tuple(road_links))
+    problems = Problems(cursor.file)
+    time_s = problems.take(lambda: cursor["time"].number(least=0))
+    road_links = _all(problems, cursor, "availableRoadLinks", _available, n_road_links)
+    problems.raise_if_any()
+    return Phase(time_s, road_links)
+
+
+def _available(cursor: Cursor, n_road_links: int) -> int:
+    number = cursor.integer()
+    if not 0 <= number < n_road_links:
+        raise cursor.fault(f"there is no road link {number}: the intersection has {n_road_links}")
+    return number
 
 
 def check_phase_times(roadnet: Roadnet) -> None:

@@ -118,6 +118,7 @@ CONFIG_FAULTS = [
     (put("yes", "saveReplay"), "saveReplay", "must be true or false"),
     (lambda c: (c.update(saveReplay=True), c.pop("replayLogFile")), "replayLogFile", "is missing"),
     (put(True, "laneChange"), "laneChange", "isn't supported yet"),
+    (put("yes", "laneChange"), "laneChange", "must be true or false"),
 ]
 
 
@@ -164,11 +165,42 @@ def test_config_fault(tmp_path: Path, change: Any, place: str, fault: str) -> No
     expect(path, path, place, fault)
 
 
-def test_several_faults_are_reported_at_once(tmp_path: Path) -> None:
-    bad = [flow(), flow(interval=0), flow(route=[]), flow(route=["nowhere"])]
-    error = expect(write(tmp_path, ROADNET, bad), tmp_path / "flow.json", "[1].interval", "above 0")
-    assert [place for place, _ in error.others] == ["[2].route", "[3].route[0]"]
-    assert "[2].route: must hold" in str(error)
+def places(error: InputError) -> list[str]:
+    return [error.place, *(place for place, _ in error.others)]
+
+
+def test_all_faults_of_a_flow_file_are_reported_at_once(tmp_path: Path) -> None:
+    bad = flow(interval=0, route=["nowhere", "r_-1_0_0", "neither"], startTime=1.5)
+    del bad["vehicle"]["width"], bad["vehicle"]["minGap"]
+    error = expect(
+        write(tmp_path, ROADNET, [flow(), bad, flow(route=[])]), tmp_path / "flow.json", "[1].vehicle.width", "missing"
+    )
+    faults = ["[1].vehicle.width", "[1].vehicle.minGap", "[1].route[0]", "[1].route[2]", "[1].interval", "[1].startTime"]
+    assert places(error) == [*faults, "[2].route"]
+    assert "(also [1].vehicle.minGap: is missing; " in str(error) and str(error).endswith("; and 3 more)")
+
+
+def test_all_faults_of_a_roadnet_file_are_reported_at_once(tmp_path: Path) -> None:
+    roadnet = copy.deepcopy(ROADNET)
+    roadnet["roads"][0]["lanes"][1] = {"width": -1}
+    roadnet["roads"][0]["endIntersection"] = "nowhere"
+    roadnet["roads"][2]["points"] = []
+    links = crossing(roadnet)["roadLinks"]
+    links[0]["type"] = "u_turn"
+    links[1]["laneLinks"][0] = {"startLaneIndex": 9}
+    crossing(roadnet)["trafficLight"]["lightphases"][1]["availableRoadLinks"] = [0, 99, 12]
+    del crossing(roadnet)["width"]
+    error = expect(write(tmp_path, roadnet, []), tmp_path / "roadnet.json", "roads[0].endIntersection", "nowhere")
+    assert [place for place in places(error) if not place.startswith(LINKS)] == [
+        "roads[0].endIntersection", "roads[0].lanes[1].width", "roads[0].lanes[1].maxSpeed", "roads[2].points",
+        f"intersections[{CROSSING}].width", f"{LIGHTS}[1].availableRoadLinks[1]", f"{LIGHTS}[1].availableRoadLinks[2]",
+    ]  # fmt: skip
+    assert f"{LINKS}[0].type" in places(error)
+
+
+def test_all_faults_of_a_config_file_are_reported_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path, ROADNET, [], interval="1", seed=None, laneChange=3)
+    assert places(expect(path, path, "interval", "a number")) == ["interval", "seed", "laneChange"]
 
 
 def test_missing_files_are_named_in_full(tmp_path: Path) -> None:
@@ -237,7 +269,7 @@ def test_unusual_step_length_is_warned_of(tmp_path: Path) -> None:
 
 def test_flows_that_no_step_hits_are_warned_of(tmp_path: Path) -> None:
     flows = [flow(), flow(startTime=1, endTime=1), flow(startTime=2, endTime=3), flow(startTime=9, endTime=4)]
-    with pytest.warns(InputWarning, match=r"flow\.json: flows that never fire.*\[1\]: 1 to 1 s; \[3\]: 9 to 4 s$"):
+    with pytest.warns(InputWarning, match=r"flow\.json: 2 flows that never fire.*\[1\]: 1 to 1 s; \[3\]: 9 to 4 s$"):
         engine = Engine(write(tmp_path, ROADNET, flows, interval=0.7))
     assert engine.missed_flows == (1, 3)
     engine.step_many(20)

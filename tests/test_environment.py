@@ -290,7 +290,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_both_engines_give_the_same_run(stand_in: None, clearance: str) -> None:
     runs, measures = [], []
     for engine in ("builtin", "cityflow"):
-        environment = Environment("arterial", 1, engine=engine, clearance=clearance, horizon_s=1200)
+        environment = Environment("arterial", 1, engine=engine, features="all", clearance=clearance, horizon_s=1200)
         environment.reset()
         runs.append(random_run(environment, 60))
         measures.append((environment.average_travel_time_s(), environment.throughput_veh_per_min()))

@@ -91,7 +91,7 @@ def test_demand_is_one_vehicle_a_flow_with_a_peak_in_the_middle(name: str) -> No
         assert starts == sorted(starts) and starts[0] >= 0 and starts[-1] < scenarios.HORIZON_S
         middle = sum(1200 <= start < 2400 for start in starts)
         assert 0.40 < middle / len(starts) < 0.55
-        assert abs(len(starts) / scenarios.SCENARIOS[name].vehicles - 1) <= 0.031
+        assert abs(len(starts) / scenarios.SCENARIOS[name].traffic.vehicles_per_hour - 1) <= 0.031
 
 
 def test_route_choice_covers_all_movements_of_the_crossing() -> None:
@@ -113,5 +113,5 @@ def test_fixed_time_is_clearly_worse_than_max_pressure(name: str, flow: int) -> 
         time_s[kind] = environment.average_travel_time_s()
     assert time_s[FixedTime] > 1.3 * time_s[MaxPressure]
     # Not jammed: under MaxPressure a trip takes less than four times the free drive.
-    free_drive_s = 2 * scenarios.ENTRY_ROAD_M / scenarios.LANE_SPEED_MPS
+    free_drive_s = 2 * scenarios.SCENARIOS[name].grid.entry_m / scenarios.SCENARIOS[name].grid.speed_mps
     assert time_s[MaxPressure] < 4 * free_drive_s

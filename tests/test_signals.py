@@ -25,7 +25,10 @@ LIGHT = Intersection(
     out_roads=("e",),
     in_lanes=(0, 1),
     out_lanes=(2,),
+    in_road_lanes=((0,), (1,)),
     lane_links=((0, 2), (1, 2)),
+    first_lane_link=0,
+    centre_m=(0.0, 0.0),
     phase_lane_links=((0,), (1,), (0, 1)),
 )
 HOLD = np.full((1, 3, 3), -1, np.int32)

@@ -13,11 +13,20 @@ from streetflow.errors import InputError
 
 if TYPE_CHECKING:
     from model.training import EpisodeRow
+    from streetflow.network import Network
 
 
 def train(
     network: NetworkOption,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Policy file to write.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="TinyLight, or a baseline of the paper: EcoLight, CoLight, FRAP, MPLight, TLRP. A baseline takes --flow, "
+            "--seed and --clearance, and FILE is its weights (npz).",
+        ),
+    ] = "TinyLight",
     flow: Annotated[int, typer.Option(metavar="K", min=0, help="Demand to train on: flow_K.json.")] = 0,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of all randomness: same seed, same file.")] = 0,
     replicas: Annotated[
@@ -29,7 +38,12 @@ def train(
         ),
     ] = 1,
     features: Annotated[
-        str, typer.Option(metavar="PRESET|NAMES", help="Features to search: a preset, or names separated by commas.")
+        str,
+        typer.Option(
+            metavar="PRESET|NAMES",
+            help="Features to search: all (37), release (11), deployable (13: loop detectors and a clock), or names separated "
+            "by commas.",
+        ),
     ] = "release",
     clearance: Annotated[
         str, typer.Option("--clearance", metavar="hold|yellow|all_red", help="What the light shows between two phases.")
@@ -40,6 +54,20 @@ def train(
         int | None,
         typer.Option(metavar="N", min=1, help="Largest sub-graph of an intersection, in weights and biases. Default: any."),
     ] = None,
+    kept_features: Annotated[int, typer.Option(metavar="N", min=1, help="Features that the sub-graph keeps.")] = 2,
+    kept_episodes: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Also try the weights after the N best refinement episodes; the best integers on the training flow stay.",
+        ),
+    ] = 0,
+    share: Annotated[bool, typer.Option("--share", help="One network for all intersections, which must be alike.")] = False,
+    double_q: Annotated[bool, typer.Option("--double-q", help="Double Q-learning.")] = False,
+    updates_per_decision: Annotated[int, typer.Option(metavar="N", min=1, help="Minibatches learnt per decision.")] = 1,
+    threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads; the result doesn't depend on it.")] = 2,
+    device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where the networks train.")] = "cpu",
     log: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Write loss, entropies and travel time of every episode here.")
     ] = None,
@@ -51,7 +79,7 @@ def train(
     and ends with the same policy as without the stop.
     """
     try:
-        import torch  # noqa: F401
+        import torch
     except ImportError as fault:
         raise InputError("tinylight train", "", "needs PyTorch: pip install 'tinylight-hil[train]'") from fault
     from hil.json_file import write_json
@@ -59,10 +87,17 @@ def train(
     from model.training import EpisodeRow, Progress, TrainingConfig
     from streetflow.network import find_network
 
+    if device not in ("cpu", "cuda"):
+        raise InputError("--device", "", f"is cpu or cuda, not {device!r}")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device", "", "PyTorch finds no CUDA device here")
     for file in (out, log, json_file):
         require_writable(file)
     found = find_network(network)
     found.flow_file(flow)
+    if model != "TinyLight":
+        _train_baseline(model, found, flow, seed, clearance, out)
+        return
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     resume_from = checkpoint if checkpoint.is_file() else None
     if resume_from is not None:
@@ -86,8 +121,17 @@ def train(
             features=features,
             clearance=clearance,
             config=TrainingConfig(
-                search_episodes=search_episodes, refine_episodes=refine_episodes, max_parameters=max_parameters
+                search_episodes=search_episodes,
+                refine_episodes=refine_episodes,
+                max_parameters=max_parameters,
+                kept_features=kept_features,
+                kept_episodes=kept_episodes,
+                share=share,
+                double_q=double_q,
+                updates_per_decision=updates_per_decision,
             ),
+            threads=threads,
+            device=device,
             progress=told,
             checkpoint=checkpoint,
             resume_from=resume_from,
@@ -106,6 +150,25 @@ def train(
         _write_log(rows, log)
     if json_file is not None:
         write_json(policy.model_dump(mode="json", include={"sha256", "network", "provenance", "measured"}), json_file)
+
+
+def _train_baseline(model: str, network: "Network", flow: int, seed: int, clearance: str, out: Path) -> None:
+    from model.evaluate import evaluate
+    from model.train_baseline import train_baseline_files
+    from model.value_training import BaselineProgress
+
+    with progress_bar() as bar:
+        task = bar.add_task(f"training {model} on {network.name}, flow {flow}", total=None)
+
+        def told(state: BaselineProgress) -> None:
+            label = f"{model}: travel time {state.average_travel_times_s[0]:.1f} s"
+            bar.update(task, description=label, completed=state.done_episodes, total=state.total_episodes)
+
+        (content,) = train_baseline_files(model, network, [(flow, seed, out)], clearance=clearance, progress=told)
+    (row,) = evaluate(network, out, [flow])
+    parameters = sum(array.size for name, array in content.arrays.items() if array.dtype.kind == "f")
+    say(f"{out}: {model}, weights {content.sha256[:12]}, {parameters} numbers")
+    say(f"flow {flow}: travel time {row.average_travel_time_s:.3f} s, throughput {row.throughput_veh_per_min:.3f} veh/min")
 
 
 def _write_log(rows: list["EpisodeRow"], file: Path) -> None:

@@ -1,0 +1,226 @@
+"""What the table consists of, and how one piece of it is made: a model on some flows of a network, trained and run per flow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from model.baselines import BASELINES
+from model.evaluate import EvaluationRow, evaluate
+from model.table_cells import Cell, Outcome, artefact_file, file_hashes, load_cell, save_cell
+from model.table_settings import settings_names, tinylight_settings
+from streetflow.controllers import CONTROLLERS
+from streetflow.errors import InputError
+from streetflow.intersection import signalled_intersections
+from streetflow.network import Network, default_seed, find_network
+
+TINYLIGHT = "TinyLight"
+GROUPS_PER_JOB = 12  # intersections that train side by side; fixed, so that results don't depend on the number of cores
+FLOWS_PER_JOB = 5
+BASELINE_VERSION = 1  # to be raised with every change of the baselines that changes their figures
+TRAINING_STEP_WORK = 10.0  # a decision in training takes about as long as so many without, for the forecast only
+
+Tell = Callable[[float], None]  # fraction of the job that is done
+
+
+@dataclass(frozen=True)
+class Job:
+    """The runs of one model on some flows of one network, done in one go."""
+
+    network: str
+    model: str
+    flows: tuple[int, ...]
+    work_units: float  # for the forecast
+
+    def __str__(self) -> str:
+        flows = ", ".join(map(str, self.flows))
+        return f"{self.model} on {self.network}, flow{'s' if len(self.flows) > 1 else ''} {flows}"
+
+
+def table_models() -> list[str]:
+    """Names that a table's rows may have: rules, baselines, and TinyLight with each of its settings."""
+    return [*CONTROLLERS, *BASELINES, *(f"{TINYLIGHT}.{name}" for name in settings_names())]
+
+
+def expand_models(text: str) -> list[str]:
+    """Row names of a list such as `rules,TinyLight.best`; InputError for an unknown one."""
+    known = table_models()
+    several = {"rules": list(CONTROLLERS), "baselines": list(BASELINES), "all": known}
+    models = []
+    for name in (part.strip() for part in text.split(",")):
+        if name not in known and name not in several:
+            raise InputError("--models", "", f"unknown model {name!r}; there are {', '.join([*several, *known])}")
+        models += several.get(name, [name])
+    return list(dict.fromkeys(models))
+
+
+Dashes = dict[tuple[str, str], str]  # (network, model): why the model can't do the network
+
+
+def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -> tuple[list[Job], Dashes]:
+    """All jobs of a table, network by network, and what can't be done. InputError for an unknown network or flow."""
+    jobs: list[Job] = []
+    dashes: Dashes = {}
+    for name in networks:
+        network = find_network(name)
+        for flow in flows:
+            network.flow_file(flow)
+        intersections = signalled_intersections(network.roadnet_file)
+        count = len(intersections)
+        for model in models:
+            why = BASELINES[model].refusal(intersections) if model in BASELINES else None
+            if why is not None:
+                dashes[name, model] = why
+                continue
+            step = _job_flows(model, count, len(flows))
+            units = _work_units(model, network, count)
+            for first in range(0, len(flows), step):
+                some = tuple(flows[first : first + step])
+                jobs.append(Job(name, model, some, units * len(some)))
+    return jobs, dashes
+
+
+def identity(network: Network, model: str, flow: int) -> dict[str, Any]:
+    """What a cell's figures depend on; a cell with another identity is made again."""
+    known: dict[str, Any] = {"clearance": "hold", "horizon_s": network.horizon_s} | file_hashes(network, flow)
+    if model.startswith(f"{TINYLIGHT}."):
+        known["settings"] = tinylight_settings(_settings_name(model), network.name).model_dump()
+    elif model in BASELINES:
+        known["baseline_version"] = BASELINE_VERSION
+    return known
+
+
+def is_done(job: Job, work: Path) -> bool:
+    network = find_network(job.network)
+    return all(
+        load_cell(work, job.network, job.model, flow, identity(network, job.model, flow)) is not None for flow in job.flows
+    )
+
+
+def planned_cells(jobs: Sequence[Job], work: Path) -> list[Cell]:
+    """The cells of finished jobs, in the jobs' order."""
+    cells = [load_cell(work, job.network, job.model, flow) for job in jobs for flow in job.flows]
+    return [cell for cell in cells if cell is not None]
+
+
+def run_job(job: Job, work: Path, tell: Tell) -> None:
+    """Makes the job's cells and writes them to the work folder."""
+    network = find_network(job.network)
+    started_s = time.monotonic()
+    if job.model in CONTROLLERS:
+        outcomes = _rule(job, network, tell)
+    elif job.model in BASELINES:
+        outcomes = _baseline(job, network, work, tell)
+    else:
+        outcomes = _tinylight(job, network, work, tell)
+    wall_s = time.monotonic() - started_s
+    for flow, by_arithmetic in outcomes.items():
+        cell = Cell(
+            network=job.network,
+            model=job.model,
+            flow=flow,
+            seed=default_seed(flow),
+            identity=identity(network, job.model, flow),
+            outcomes=by_arithmetic,
+            wall_s=round(wall_s / len(job.flows), 3),
+        )
+        save_cell(work, cell)
+
+
+def _rule(job: Job, network: Network, tell: Tell) -> dict[int, dict[str, Outcome]]:
+    done = 0
+
+    def told(_row: EvaluationRow) -> None:
+        nonlocal done
+        done += 1
+        tell(done / len(job.flows))
+
+    rows = evaluate(network, job.model, job.flows, progress=told)
+    return {row.flow: {"rule": _outcome(row)} for row in rows}
+
+
+def _baseline(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, dict[str, Outcome]]:
+    """The job's flows side by side, one weights file each."""
+    from model.train_baseline import train_baseline_files
+    from model.value_training import BaselineProgress
+
+    def told(state: BaselineProgress) -> None:
+        tell(state.done_episodes / state.total_episodes)
+
+    files = {flow: artefact_file(work, job.network, job.model, flow, "npz") for flow in job.flows}
+    for file in files.values():
+        file.parent.mkdir(parents=True, exist_ok=True)
+    train_baseline_files(job.model, network, [(flow, default_seed(flow), file) for flow, file in files.items()], progress=told)
+    return {flow: {"float": _outcome(evaluate(network, file, [flow])[0])} for flow, file in files.items()}
+
+
+def _tinylight(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, dict[str, Outcome]]:
+    """One training per flow, with a checkpoint: a training that was stopped goes on from there."""
+    from model.train_policy import train_policy
+    from model.training import Progress, TrainingConfig
+
+    settings = tinylight_settings(_settings_name(job.model), network.name)
+    try:
+        config = TrainingConfig(**settings.training)
+    except TypeError as error:
+        raise InputError("--settings", _settings_name(job.model), str(error)) from None
+    outcomes = {}
+    for k, flow in enumerate(job.flows):
+        policy_file = artefact_file(work, job.network, job.model, flow, "policy.json")
+        policy_file.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint = policy_file.with_suffix(".checkpoint")
+
+        def told(state: Progress, before: int = k) -> None:
+            tell((before + state.done_episodes / state.total_episodes) / len(job.flows))
+
+        train_policy(
+            network,
+            flow,
+            default_seed(flow),
+            policy_file,
+            replicas=settings.replicas,
+            features=settings.features,
+            config=config,
+            progress=told,
+            checkpoint=checkpoint,
+            resume_from=checkpoint if checkpoint.is_file() else None,
+            measure_flows=[flow],
+        )
+        checkpoint.unlink(missing_ok=True)
+        outcomes[flow] = {
+            arithmetic: _outcome(evaluate(network, policy_file, [flow], integer=arithmetic == "integer")[0])
+            for arithmetic in ("float", "integer")
+        }
+    return outcomes
+
+
+def _outcome(row: EvaluationRow) -> Outcome:
+    return Outcome(row.average_travel_time_s, row.throughput_veh_per_min)
+
+
+def _settings_name(model: str) -> str:
+    return model.removeprefix(f"{TINYLIGHT}.")
+
+
+def _job_flows(model: str, n_intersections: int, n_flows: int) -> int:
+    """How many flows one job holds: rules all, TinyLight one, baselines as many as train well side by side."""
+    if model in CONTROLLERS:
+        return n_flows
+    if model.startswith(f"{TINYLIGHT}."):
+        return 1
+    return max(1, min(FLOWS_PER_JOB, GROUPS_PER_JOB // n_intersections))
+
+
+def _work_units(model: str, network: Network, n_intersections: int) -> float:
+    """Decisions of one flow, weighted: for the forecast."""
+    decisions = network.horizon_s / network.decision_interval_s * n_intersections
+    if model in CONTROLLERS:
+        return decisions
+    if model.startswith(f"{TINYLIGHT}."):
+        settings = tinylight_settings(_settings_name(model), network.name)
+        episodes = int(settings.training.get("search_episodes", 64)) + int(settings.training.get("refine_episodes", 128))
+        return decisions * TRAINING_STEP_WORK * episodes * settings.replicas
+    return decisions * TRAINING_STEP_WORK * 64

@@ -1,0 +1,58 @@
+"""How the table's TinyLight rows are trained: settings by name, from `table_settings.json`.
+
+Each entry has `features` (preset or names), `replicas` (seeds side by side, the best on the training flow is kept), `training`
+(fields of `TrainingConfig` that differ from the paper's) and may have `networks`: the same three for single networks.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from streetflow.errors import InputError
+
+SETTINGS_FILE = Path(__file__).resolve().with_name("table_settings.json")
+
+
+class TinyLightSettings(BaseModel):
+    """Settings of one training of TinyLight; the defaults are the paper's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    features: str = "release"
+    replicas: int = Field(default=1, ge=1)
+    training: dict[str, Any] = {}
+
+
+class _Entry(TinyLightSettings):
+    networks: dict[str, dict[str, Any]] = {}
+
+
+def settings_names(file: Path = SETTINGS_FILE) -> list[str]:
+    return list(_read(file))
+
+
+def tinylight_settings(name: str, network: str, file: Path = SETTINGS_FILE) -> TinyLightSettings:
+    """The settings called `name` for a network; InputError if there are none, or a field isn't known."""
+    entries = _read(file)
+    if name not in entries:
+        raise InputError("--settings", "", f"unknown settings {name!r}; there are {', '.join(entries)}")
+    try:
+        entry = _Entry.model_validate(entries[name])
+        own = entry.networks.get(network, {})
+        common = entry.model_dump(exclude={"networks"})
+        merged = common | own | {"training": common["training"] | own.get("training", {})}
+        return TinyLightSettings.model_validate(merged)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in (name, *first["loc"]))
+        raise InputError(file, place, first["msg"]) from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    content = json.loads(file.read_text(encoding="utf-8"))
+    assert isinstance(content, dict)
+    return content

@@ -1,0 +1,53 @@
+"""Sets of numbers as bits of int32 words, so that a step visits only the lanes and lane links in use, in ascending order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import config, types
+from numba.extending import intrinsic
+
+from streetflow.jit import helper
+from streetflow.tables import WORD_BITS
+
+
+@intrinsic
+def _lowest_bit(_context: Any, word: Any) -> Any:
+    """The position of the lowest bit set in an integer other than 0: one machine instruction."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        zero_is_undefined = ir.Constant(ir.IntType(1), 1)
+        return builder.cttz(arguments[0], zero_is_undefined)
+
+    return (word(word), generate) if isinstance(word, types.Integer) else None
+
+
+def _lowest_bit_uncompiled(word: int) -> int:
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+lowest_bit: Any = _lowest_bit_uncompiled if getattr(config, "DISABLE_JIT", 0) else _lowest_bit
+
+
+@helper
+def set_bit(words, number):  # type: ignore[no-untyped-def]
+    words[number // WORD_BITS] |= 1 << number % WORD_BITS
+
+
+@helper
+def clear_bit(words, number):  # type: ignore[no-untyped-def]
+    words[number // WORD_BITS] &= ~(1 << number % WORD_BITS)
+
+
+@helper
+def list_set_bits(words, numbers):  # type: ignore[no-untyped-def]
+    """Write the members of a set to ``numbers``, ascending, and return how many there are."""
+    n = 0
+    for w in range(words.size):
+        bits = words[w]
+        while bits != 0:
+            numbers[n] = w * WORD_BITS + lowest_bit(bits)
+            n += 1
+            bits &= bits - 1
+    return n

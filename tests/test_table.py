@@ -1,0 +1,229 @@
+"""The table: the paper's rule-based cells, figures, files, and going on after a kill."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.evaluate import evaluate
+from model.paper_table import PAPER_NETWORKS, paper_cell
+from model.table_cells import Cell, Outcome, cell_file, load_cell, save_cell
+from model.table_compare import paired, sign_flip_p, table_rows
+from model.table_jobs import expand_models, identity, is_done, plan, run_job
+from model.table_report import write_report
+from model.table_settings import settings_names, tinylight_settings
+from streetflow.controllers import CONTROLLERS
+from streetflow.errors import InputError
+from streetflow.measures import summarise
+from streetflow.network import find_network
+from tests.shared_data import needs_data_set
+
+COMMITTED = Path(__file__).resolve().parents[1] / "docs" / "results" / "table1.json"
+QUICK = [name for name in PAPER_NETWORKS if name != "Jinan"]  # Jinan's thirty runs take as long as all others together
+
+
+@pytest.mark.parametrize("model", CONTROLLERS)
+@pytest.mark.parametrize("network", [pytest.param(name, marks=needs_data_set(name)) for name in QUICK])
+def test_rules_equal_the_papers_table_to_the_hundredth(network: str, model: str) -> None:
+    paper = paper_cell(network, model)
+    assert paper is not None
+    rows = evaluate(network, model, range(10))
+    times_s = summarise([row.average_travel_time_s for row in rows])
+    rates = summarise([row.throughput_veh_per_min for row in rows])
+    ours = [times_s.mean, times_s.deviation, rates.mean, rates.deviation]
+    papers = [paper.travel_time_s.mean, paper.travel_time_s.deviation]
+    papers += [paper.throughput_veh_per_min.mean, paper.throughput_veh_per_min.deviation]
+    assert [f"{value:.2f}" for value in ours] == [f"{value:.2f}" for value in papers]
+
+
+def test_the_committed_table_has_all_rule_cells_and_they_are_the_papers() -> None:
+    rows = [row for row in json.loads(COMMITTED.read_text())["rows"] if row["model"] in CONTROLLERS]
+    assert {(row["network"], row["model"]) for row in rows} == {(n, m) for n in PAPER_NETWORKS for m in CONTROLLERS}
+    for row in rows:
+        assert row["flows"] == list(range(10))
+        assert row["travel_time_s"] == pytest.approx(_as_dict(summarise(row["travel_times_s"])))
+        for measure in ("travel_time_s", "throughput_veh_per_min"):
+            for figure in ("mean", "deviation"):
+                assert f"{row[measure][figure]:.2f}" == f"{row['paper'][measure][figure]:.2f}"
+
+
+def test_the_papers_table_is_complete() -> None:
+    """Table 1 has 54 places, 9 of them dashes."""
+    models = ["EcoLight", *CONTROLLERS, "CoLight", "FRAP", "MPLight", "TLRP", "TinyLight"]
+    dashes = {(n, m) for n in PAPER_NETWORKS for m in models if paper_cell(n, m) is None}
+    assert dashes == {(n, "CoLight") for n in PAPER_NETWORKS if n != "Jinan"} | {
+        ("Atlanta", "MPLight"),
+        ("LosAngeles", "MPLight"),
+    }
+    paper = paper_cell("LosAngeles", "SOTL")
+    assert paper is not None
+    assert (paper.travel_time_s.mean, paper.throughput_veh_per_min.deviation) == (624.19, 3.99)
+
+
+def _as_dict(summary: object) -> dict[str, float]:
+    return dict(vars(summary))
+
+
+def cell(network: str, model: str, flow: int, **seconds: float) -> Cell:
+    outcomes = {arithmetic: Outcome(value, value / 10) for arithmetic, value in seconds.items()}
+    return Cell(network, model, flow, seed=flow, identity={}, outcomes=outcomes, wall_s=1.0)
+
+
+def test_rows_and_pairs_by_hand() -> None:
+    cells = [cell("net", "A", k, rule=value) for k, value in enumerate([10.0, 12.0, 14.0])]
+    cells += [cell("net", "B", k, float=value, integer=value + 1) for k, value in enumerate([9.0, 12.5, 11.5])]
+    rows = table_rows(cells)
+    assert [row.label for row in rows] == ["A", "B, float", "B, integer"]
+    assert rows[0].travel_time_s.mean == 12.0
+    assert rows[0].travel_time_s.deviation == pytest.approx((8 / 3) ** 0.5)
+    assert rows[0].throughput_veh_per_min.mean == pytest.approx(1.2)
+    first, second = paired(rows, "A")
+    assert (first.label, first.runs, first.better_runs) == ("B, float", 3, 2)
+    assert first.mean_difference_s == pytest.approx((-1.0 + 0.5 - 2.5) / 3)
+    assert second.mean_difference_s == pytest.approx(first.mean_difference_s + 1)
+
+
+def test_pairs_use_the_flows_that_both_have() -> None:
+    rows = table_rows(
+        [cell("net", "A", k, rule=float(k)) for k in (0, 1, 3)] + [cell("net", "B", k, rule=5.0) for k in (1, 2, 3)]
+    )
+    (pair,) = paired(rows, "A")
+    assert (pair.runs, pair.mean_difference_s) == (2, pytest.approx(3.0))
+
+
+def test_sign_flip_test_by_hand() -> None:
+    """Of the 8 sign patterns of (1, 2, 3), sums of size 6 or more: +++ and ---."""
+    assert sign_flip_p([1.0, 2.0, 3.0]) == 2 / 8
+    assert sign_flip_p([1.0, 2.0, -3.0]) == 1.0
+    assert sign_flip_p([-1.0] * 10) == 2 / 1024
+    with pytest.raises(ValueError, match="too many"):
+        sign_flip_p([1.0] * 17)
+
+
+def test_a_learned_row_is_judged_by_the_papers_deviation() -> None:
+    paper = paper_cell("Hangzhou1", "TinyLight")
+    assert paper is not None
+    verdicts = []
+    for offset in (-3.0, -1.9, 1.9, 3.0):
+        value = paper.travel_time_s.mean + offset * paper.travel_time_s.deviation
+        verdicts.append(table_rows([cell("Hangzhou1", "TinyLight.best", 0, integer=value)])[0].verdict)
+    assert verdicts == ["better", "within 2 sd", "within 2 sd", "worse"]
+
+
+def test_a_rule_row_that_differs_says_in_what() -> None:
+    (row,) = table_rows([cell("Hangzhou1", "SOTL", 0, rule=250.58)])
+    assert row.verdict == "differs: its deviation, throughput, its deviation"
+
+
+def test_unknown_names_are_named() -> None:
+    with pytest.raises(InputError, match=r"unknown model 'SOLT'; there are rules, .*MaxPressure"):
+        expand_models("rules,SOLT")
+    with pytest.raises(InputError, match="unknown settings 'worst'; there are paper, best"):
+        tinylight_settings("worst", "Hangzhou1")
+    assert expand_models("SOTL,rules") == ["SOTL", "FixedTime", "MaxPressure"]
+
+
+def test_settings_of_one_network_override_the_common_ones(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    own = {"replicas": 4, "training": {"tau": 0.2}}
+    file.write_text(json.dumps({"x": {"replicas": 2, "training": {"batch": 64}, "networks": {"Jinan": own}}, "y": {"z": 1}}))
+    assert tinylight_settings("x", "Atlanta", file).replicas == 2
+    jinan = tinylight_settings("x", "Jinan", file)
+    assert (jinan.replicas, jinan.training, jinan.features) == (4, {"batch": 64, "tau": 0.2}, "release")
+    with pytest.raises(InputError, match=r"settings.json: y.z: Extra inputs"):
+        tinylight_settings("y", "Jinan", file)
+
+
+@pytest.mark.parametrize("name", settings_names())
+def test_shipped_settings_are_trainable(name: str) -> None:
+    training = pytest.importorskip("model.training")
+    for network in PAPER_NETWORKS:
+        training.TrainingConfig(**tinylight_settings(name, network).training)
+
+
+def test_a_cell_of_other_files_is_made_again(tmp_path: Path) -> None:
+    network = find_network("crossing")
+    (job,), _ = plan(["crossing"], ["FixedTime"], [3])
+    run_job(job, tmp_path, lambda _fraction: None)
+    assert is_done(job, tmp_path)
+    made = load_cell(tmp_path, "crossing", "FixedTime", 3)
+    assert made is not None and made.identity == identity(network, "FixedTime", 3)
+    assert made.outcomes["rule"].average_travel_time_s == evaluate("crossing", "FixedTime", [3])[0].average_travel_time_s
+    save_cell(tmp_path, replace(made, identity=made.identity | {"flow_sha256": "0"}))
+    assert not is_done(job, tmp_path)
+
+
+def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
+    file = cell_file(tmp_path, "crossing", "SOTL", 0)
+    file.parent.mkdir(parents=True)
+    for text, fault in (("{", "not a cell"), ("{}", "version"), ('{"version": 1, "outcomes": {}}', "not a cell")):
+        file.write_text(text)
+        with pytest.raises(InputError, match=f"flow_0.json: .*{fault}"):
+            load_cell(tmp_path, "crossing", "SOTL", 0)
+
+
+def test_reports_hold_every_run(tmp_path: Path) -> None:
+    cells = [cell("Hangzhou1", "MaxPressure", k, rule=121.0 + k) for k in range(2)]
+    cells += [cell("Hangzhou1", "TinyLight.best", k, float=100.0, integer=101.0) for k in range(2)]
+    dashes = {("Atlanta", "MPLight"): "not alike"}
+    write_report(tmp_path / "out", cells, dashes, "TinyLight.best, integer", "tinylight table")
+    with (tmp_path / "out.csv").open() as stream:
+        lines = list(csv.DictReader(stream))
+    assert [(line["model"], line["arithmetic"], line["flow"]) for line in lines] == [
+        ("MaxPressure", "rule", "0"), ("MaxPressure", "rule", "1"),
+        ("TinyLight.best", "float", "0"), ("TinyLight.best", "integer", "0"),
+        ("TinyLight.best", "float", "1"), ("TinyLight.best", "integer", "1"),
+    ]  # fmt: skip
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert content["dashes"] == [{"network": "Atlanta", "model": "MPLight", "why": "not alike"}]
+    assert len(content["made_from"]) == 2 and len(content["rows"]) == 3 and len(content["pairs"]) == 2
+    text = (tmp_path / "out.md").read_text()
+    assert "| TinyLight.best, integer | 101.00 ± 0.00 | 102.87 ± 2.98 |" in text
+    assert "| Hangzhou1 | MaxPressure | +20.50 ± 0.50 | 0/2 | 0.500 |" in text
+
+
+def table_command(work: Path, *more: str) -> list[str]:
+    models = ["--models", "FixedTime,MaxPressure,SOTL", "--networks", "crossing,arterial"]
+    return [sys.executable, "-m", "hil.cli", "table", *models, "--work", str(work), "--processes", "1", *more]
+
+
+def figures(file: Path) -> list[tuple[str, ...]]:
+    with file.open() as stream:
+        return [tuple(value for name, value in line.items() if name != "wall_s") for line in csv.DictReader(stream)]
+
+
+def test_killed_in_the_middle_it_goes_on_and_ends_the_same(tmp_path: Path) -> None:
+    work = tmp_path / "killed"
+    process = subprocess.Popen(table_command(work), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline_s = time.monotonic() + 120
+    while not list(work.rglob("flow_9.json")):
+        assert time.monotonic() < deadline_s and process.poll() is None
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = {file: file.stat().st_mtime_ns for file in work.rglob("flow_*.json")}
+    assert 0 < len(kept) < 60
+    finished = {file for file in kept if (file.parent / "flow_9.json").is_file()}
+    assert subprocess.run(table_command(work), capture_output=True).returncode == 0
+    assert len(list(work.rglob("flow_*.json"))) == 60
+    assert all(file.stat().st_mtime_ns == kept[file] for file in finished)
+    whole = tmp_path / "whole"
+    assert subprocess.run(table_command(whole), capture_output=True).returncode == 0
+    assert figures(work / "table.csv") == figures(whole / "table.csv")
+    assert len(figures(work / "table.csv")) == 60
+
+
+def test_bad_input_ends_with_code_2(tmp_path: Path) -> None:
+    for more in (["--models", "Nobody"], ["--networks", "nowhere"], ["--flows", "9-12"], ["--reference", "Nobody"]):
+        run = subprocess.run(table_command(tmp_path, "--flows", "0", *more), capture_output=True, text=True)
+        assert run.returncode == 2, more
+        assert more[1].split("-")[-1] in run.stderr
