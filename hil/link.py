@@ -22,6 +22,7 @@ from hil.protocol import (
     FrameError,
     FrameSplitter,
     HelloReply,
+    Light,
     MalformedFrame,
     MessageType,
     StatsReply,
@@ -126,11 +127,12 @@ class Link:
         self.greeting = reply
         return reply
 
-    def decide(self, intersection: int, values: Sequence[int], logits: bool = True) -> Decision:
-        """Have the chip decide from the policy's kept features (int16 each). LinkError if it isn't in hand in time."""
+    def decide(self, intersection: int, values: Sequence[int], logits: bool = True, light: Light | None = None) -> Decision:
+        """Have the chip decide from the policy's kept features (int16 each), keeping its minimum green if it is told the
+        light's state. LinkError if it isn't in hand in time."""
         if self.greeting is None:
             raise RuntimeError("no handshake yet: call hello() first")
-        exchange = self._begin(MessageType.DECIDE, intersection, encode_decide(DecideRequest(values, logits)))
+        exchange = self._begin(MessageType.DECIDE, intersection, encode_decide(DecideRequest(values, logits, light)))
         reply, tries = self._converse(exchange, _decide_decoder(logits), self.budget_s * 1e6, self.tries)
         timing = self.board.timing()
         return Decision(

@@ -50,6 +50,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=16_000_000,
         help="clock of the chip (default: 16000000)",
     )
+    group.addoption(
+        "--hil-kernel",
+        metavar="KERNEL",
+        default="auto",
+        help="unrolled, table or c (default: auto, unrolled where it fits the flash, else table)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -81,6 +87,7 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
         board=option("--hil"),
         f_cpu_hz=option("--hil-f-cpu"),
         baud=option("--hil-baud"),
+        kernel=option("--hil-kernel"),
     )
 
 

@@ -2,58 +2,80 @@
 #include "dispatch.h"
 
 #include "board.h"
-#include "cycles.h"
+#include "flash_check.h"
 #include "infer.h"
 #include "policy.h"
 #include "stack.h"
 #include "uart.h"
 
 #define FIRMWARE_MAJOR 1
-#define FIRMWARE_MINOR 0
+#define FIRMWARE_MINOR 1
 
 enum { TYPE_HELLO = 0x01, TYPE_DECIDE = 0x02, TYPE_STATS = 0x03, TYPE_REPLY = 0x80, TYPE_ERROR = 0xFF };
 
 enum error_code {
-    ERROR_BAD_CRC = 1,
+    ERROR_NONE,
+    ERROR_BAD_CRC,
     ERROR_BAD_VERSION,
     ERROR_UNKNOWN_TYPE,
     ERROR_BAD_LENGTH,
     ERROR_BAD_INTERSECTION,
     ERROR_TOO_LONG,
     ERROR_MALFORMED,
+    ERROR_FLASH_CORRUPT,
+    ERROR_BAD_PHASE,
 };
 
-/* A DECIDE request: flags, count, then the values */
+/* A DECIDE request: flags, count, the values, and with the flag for it the light's state */
 #define DECIDE_FLAGS 0
 #define DECIDE_COUNT 1
 #define DECIDE_VALUES 2
 #define DECIDE_WANTS_LOGITS 0x01
-_Static_assert(DECIDE_VALUES + 2 * POLICY_INPUTS_MAX <= POLICY_MAX_PAYLOAD, "a DECIDE request must fit a frame");
+#define DECIDE_HAS_LIGHT 0x02
+#define LIGHT_BYTES 2 /* action in force, seconds that it has been so (255: or more) */
+_Static_assert(DECIDE_VALUES + 2 * POLICY_INPUTS_MAX + LIGHT_BYTES <= POLICY_MAX_PAYLOAD, "a DECIDE request must fit a frame");
 _Static_assert(7 + 4 * POLICY_ACTIONS_MAX <= POLICY_MAX_PAYLOAD, "a DECIDE reply must fit a frame");
-_Static_assert(14 + POLICY_SHA256_BYTES <= POLICY_MAX_PAYLOAD, "a HELLO reply must fit a frame");
+_Static_assert(16 + POLICY_SHA256_BYTES <= POLICY_MAX_PAYLOAD, "a HELLO reply must fit a frame");
 
+/* As STATS sends them */
 static struct {
     uint32_t decisions;
     uint32_t cycles_max;
     uint16_t good;
     uint16_t bad_crc;
     uint16_t malformed;
+    uint16_t ring_overruns;
+    uint16_t line_errors;
     uint16_t repeats;
+    uint16_t untouched_ram;
+    uint16_t static_ram;
 } counters;
 
-/* The last decision, kept so that a repeated request is answered again without new work */
+/* The last decision, kept with `inferred` so that a repeated request is answered again without new work */
 static struct {
     bool valid;
+    uint8_t action; /* what was answered: that of `inferred`, or the one in force before its minimum green is over */
     uint8_t sequence;
     uint8_t intersection;
     uint8_t crc[FRAME_CRC_BYTES];
     uint32_t cycles;
-    struct decision decision;
 } last;
 
+/* What the frame in hand turned out to be */
+static enum error_code error;
+static uint8_t error_detail;
+
+static const FLASH struct {
+    uint32_t f_cpu_hz;
+    uint32_t baud;
+    uint8_t intersections;
+    uint8_t max_payload;
+} self = {BOARD_F_CPU_HZ, BOARD_BAUD, POLICY_INTERSECTIONS, POLICY_MAX_PAYLOAD};
+
 static void count(uint16_t *counter) {
-    if (*counter != UINT16_MAX) {
-        (*counter)++;
+    const uint16_t next = *counter + 1;
+    if (next != 0) {
+        *counter = next;
     }
 }
 
@@ -61,34 +83,9 @@ uint32_t dispatch_decisions(void) {
     return counters.decisions;
 }
 
-/* The reply repeats the request's sequence and intersection, as far as it got. */
-static void begin(struct frame_writer *reply, const struct frame_reader *request, uint8_t type) {
-    const bool has_header = request->length >= FRAME_HEADER_BYTES;
-    frame_begin(reply, type, has_header ? request->bytes[FRAME_AT_SEQUENCE] : 0,
-                has_header ? request->bytes[FRAME_AT_INTERSECTION] : 0);
-}
-
-static void answer_error(struct frame_writer *reply, const struct frame_reader *request, enum error_code code,
-                         uint8_t detail) {
-    begin(reply, request, TYPE_ERROR);
-    frame_put_u8(reply, code);
-    frame_put_u8(reply, detail);
-}
-
-static void answer_hello(struct frame_writer *reply, const struct frame_reader *request) {
-    last.valid = false;
-    begin(reply, request, TYPE_HELLO | TYPE_REPLY);
-    frame_put_u8(reply, FIRMWARE_MAJOR);
-    frame_put_u8(reply, FIRMWARE_MINOR);
-    frame_put_u8(reply, KERNEL_ID);
-    frame_put_u8(reply, board_reset_cause());
-    frame_put_u32(reply, BOARD_F_CPU_HZ);
-    frame_put_u32(reply, BOARD_BAUD);
-    frame_put_u8(reply, POLICY_INTERSECTIONS);
-    frame_put_u8(reply, POLICY_MAX_PAYLOAD);
-    for (uint8_t i = 0; i < POLICY_SHA256_BYTES; i++) {
-        frame_put_u8(reply, policy_sha256[i]);
-    }
+static void refuse(enum error_code code, uint8_t detail) {
+    error = code;
+    error_detail = detail;
 }
 
 static bool is_repeat(const struct frame_reader *request) {
@@ -98,104 +95,162 @@ static bool is_repeat(const struct frame_reader *request) {
            last.crc[1] == crc[1];
 }
 
-static void decide(const FLASH struct intersection *net, const struct frame_reader *request) {
-    board_led(true);
-    cycles_start();
-    infer(net, request->bytes + FRAME_AT_PAYLOAD + DECIDE_VALUES, &last.decision);
-    last.cycles = cycles_stop();
-    board_led(false);
+static uint8_t light_at(const FLASH struct intersection *net) {
+    return FRAME_AT_PAYLOAD + DECIDE_VALUES + 2 * net->inputs;
+}
 
+/* The intersection to be decided; null if the request is refused, or repeats the last one. */
+static const FLASH struct intersection *check_decide(const struct frame_reader *request) {
+    const uint8_t number = request->bytes[FRAME_AT_INTERSECTION];
+    if (!flash_is_sound()) {
+        refuse(ERROR_FLASH_CORRUPT, 0);
+        return NULL;
+    }
+    if (number >= POLICY_INTERSECTIONS) {
+        refuse(ERROR_BAD_INTERSECTION, POLICY_INTERSECTIONS);
+        return NULL;
+    }
+    const FLASH struct intersection *net = &policy_intersections[number];
+    const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
+    const uint8_t length = frame_payload_length(request);
+    const bool has_light = length != 0 && (payload[DECIDE_FLAGS] & DECIDE_HAS_LIGHT) != 0;
+    uint8_t expected = DECIDE_VALUES + 2 * net->inputs;
+    if (has_light) {
+        expected += LIGHT_BYTES;
+    }
+    if (length != expected || payload[DECIDE_COUNT] != net->inputs) {
+        refuse(ERROR_BAD_LENGTH, expected);
+        return NULL;
+    }
+    if (has_light && request->bytes[light_at(net)] >= net->actions) {
+        refuse(ERROR_BAD_PHASE, net->actions);
+        return NULL;
+    }
+    if (is_repeat(request)) {
+        count(&counters.repeats);
+        return NULL;
+    }
+    return net;
+}
+
+static const FLASH struct intersection *check_good(const struct frame_reader *request) {
+    const uint8_t type = request->bytes[FRAME_AT_TYPE];
+    count(&counters.good);
+    if (type == TYPE_DECIDE) {
+        return check_decide(request);
+    }
+    if (type != TYPE_HELLO && type != TYPE_STATS) {
+        refuse(ERROR_UNKNOWN_TYPE, type);
+    } else if (frame_payload_length(request) != 0) {
+        refuse(ERROR_BAD_LENGTH, 0);
+    }
+    return NULL;
+}
+
+const FLASH struct intersection *dispatch_check(enum frame_status status, const struct frame_reader *request) {
+    error = ERROR_NONE;
+    switch (status) {
+    case FRAME_GOOD:
+        return check_good(request);
+    case FRAME_BAD_CRC:
+        count(&counters.bad_crc);
+        refuse(ERROR_BAD_CRC, 0);
+        break;
+    case FRAME_BAD_VERSION:
+        count(&counters.good);
+        refuse(ERROR_BAD_VERSION, FRAME_VERSION);
+        break;
+    case FRAME_TOO_LONG:
+        count(&counters.malformed);
+        refuse(ERROR_TOO_LONG, POLICY_MAX_PAYLOAD);
+        break;
+    default:
+        count(&counters.malformed);
+        refuse(ERROR_MALFORMED, 0);
+        break;
+    }
+    return NULL;
+}
+
+const uint8_t *dispatch_values(const struct frame_reader *request) {
+    return request->bytes + FRAME_AT_PAYLOAD + DECIDE_VALUES;
+}
+
+void dispatch_decided(const FLASH struct intersection *net, const struct frame_reader *request, uint32_t cycles) {
     last.valid = true;
     last.sequence = request->bytes[FRAME_AT_SEQUENCE];
     last.intersection = request->bytes[FRAME_AT_INTERSECTION];
     last.crc[0] = request->bytes[request->length - 2];
     last.crc[1] = request->bytes[request->length - 1];
+    last.cycles = cycles;
+    last.action = inferred.action;
+    const uint8_t *light = request->bytes + light_at(net);
+    const uint8_t least_s = MIN_GREEN_S;
+    if ((request->bytes[FRAME_AT_PAYLOAD + DECIDE_FLAGS] & DECIDE_HAS_LIGHT) != 0 && light[1] < least_s) {
+        last.action = light[0];
+    }
     counters.decisions++;
-    if (last.cycles > counters.cycles_max) {
-        counters.cycles_max = last.cycles;
+    if (cycles > counters.cycles_max) {
+        counters.cycles_max = cycles;
     }
 }
 
-static void answer_decide(struct frame_writer *reply, const struct frame_reader *request) {
-    const uint8_t number = request->bytes[FRAME_AT_INTERSECTION];
-    if (number >= POLICY_INTERSECTIONS) {
-        answer_error(reply, request, ERROR_BAD_INTERSECTION, POLICY_INTERSECTIONS);
-        return;
-    }
-    const FLASH struct intersection *net = &policy_intersections[number];
-    const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
-    const uint8_t expected = DECIDE_VALUES + 2 * net->inputs;
-    if (frame_payload_length(request) != expected || payload[DECIDE_COUNT] != net->inputs) {
-        answer_error(reply, request, ERROR_BAD_LENGTH, expected);
-        return;
-    }
-    if (is_repeat(request)) {
-        count(&counters.repeats);
-    } else {
-        decide(net, request);
-    }
-    begin(reply, request, TYPE_DECIDE | TYPE_REPLY);
-    frame_put_u8(reply, last.decision.action);
-    frame_put_u8(reply, net->phases[last.decision.action]);
-    frame_put_u32(reply, last.cycles);
-    const uint8_t logits = (payload[DECIDE_FLAGS] & DECIDE_WANTS_LOGITS) != 0 ? net->actions : 0;
-    frame_put_u8(reply, logits);
+/* The reply repeats the request's sequence and intersection, as far as it got. */
+static void begin(const struct frame_reader *request, uint8_t type) {
+    const bool has_header = request->length >= FRAME_HEADER_BYTES;
+    frame_begin(type, has_header ? request->bytes[FRAME_AT_SEQUENCE] : 0,
+                has_header ? request->bytes[FRAME_AT_INTERSECTION] : 0);
+}
+
+static void answer_hello(void) {
+    last.valid = false;
+    frame_put(FIRMWARE_MAJOR);
+    frame_put(FIRMWARE_MINOR);
+    frame_put(KERNEL_ID);
+    frame_put(board_reset_cause());
+    frame_put_flash((const FLASH uint8_t *)&self, 10);
+    frame_put_flash(policy_sha256, POLICY_SHA256_BYTES);
+    frame_put(board_boot_count());
+    frame_put(MIN_GREEN_S);
+}
+
+static void answer_decide(const struct frame_reader *request) {
+    const FLASH struct intersection *net = &policy_intersections[request->bytes[FRAME_AT_INTERSECTION]];
+    frame_put(last.action);
+    frame_put(net->phases[last.action]);
+    frame_put_bytes(&last.cycles, sizeof last.cycles);
+    const uint8_t logits =
+        (request->bytes[FRAME_AT_PAYLOAD + DECIDE_FLAGS] & DECIDE_WANTS_LOGITS) != 0 ? net->actions : 0;
+    frame_put(logits);
     for (uint8_t a = 0; a < logits; a++) {
-        frame_put_u32(reply, (uint32_t)last.decision.logits[a]);
+        const int32_t logit = inferred.logits[a];
+        frame_put_bytes(&logit, sizeof logit);
     }
 }
 
-static void answer_stats(struct frame_writer *reply, const struct frame_reader *request) {
-    begin(reply, request, TYPE_STATS | TYPE_REPLY);
-    frame_put_u32(reply, counters.decisions);
-    frame_put_u32(reply, counters.cycles_max);
-    frame_put_u16(reply, counters.good);
-    frame_put_u16(reply, counters.bad_crc);
-    frame_put_u16(reply, counters.malformed);
-    frame_put_u16(reply, uart_ring_overruns());
-    frame_put_u16(reply, uart_line_errors());
-    frame_put_u16(reply, counters.repeats);
-    frame_put_u16(reply, stack_untouched_bytes());
-    frame_put_u16(reply, stack_static_bytes());
+static void answer_stats(void) {
+    counters.ring_overruns = uart_ring_overruns();
+    counters.line_errors = uart_line_errors();
+    counters.untouched_ram = stack_untouched_bytes();
+    counters.static_ram = stack_static_bytes();
+    frame_put_bytes(&counters, sizeof counters);
 }
 
-static void answer_good(struct frame_writer *reply, const struct frame_reader *request) {
-    const uint8_t type = request->bytes[FRAME_AT_TYPE];
-    count(&counters.good);
-    if (type == TYPE_DECIDE) {
-        answer_decide(reply, request);
-    } else if (type != TYPE_HELLO && type != TYPE_STATS) {
-        answer_error(reply, request, ERROR_UNKNOWN_TYPE, type);
-    } else if (frame_payload_length(request) != 0) {
-        answer_error(reply, request, ERROR_BAD_LENGTH, 0);
-    } else if (type == TYPE_HELLO) {
-        answer_hello(reply, request);
+void dispatch_answer(const struct frame_reader *request) {
+    if (error != ERROR_NONE) {
+        begin(request, TYPE_ERROR);
+        frame_put(error);
+        frame_put(error_detail);
     } else {
-        answer_stats(reply, request);
+        const uint8_t type = request->bytes[FRAME_AT_TYPE];
+        begin(request, type | TYPE_REPLY);
+        if (type == TYPE_DECIDE) {
+            answer_decide(request);
+        } else if (type == TYPE_HELLO) {
+            answer_hello();
+        } else {
+            answer_stats();
+        }
     }
-}
-
-void dispatch(enum frame_status status, const struct frame_reader *request, struct frame_writer *reply) {
-    switch (status) {
-    case FRAME_GOOD:
-        answer_good(reply, request);
-        break;
-    case FRAME_BAD_CRC:
-        count(&counters.bad_crc);
-        answer_error(reply, request, ERROR_BAD_CRC, 0);
-        break;
-    case FRAME_BAD_VERSION:
-        count(&counters.good);
-        answer_error(reply, request, ERROR_BAD_VERSION, FRAME_VERSION);
-        break;
-    case FRAME_TOO_LONG:
-        count(&counters.malformed);
-        answer_error(reply, request, ERROR_TOO_LONG, POLICY_MAX_PAYLOAD);
-        break;
-    default:
-        count(&counters.malformed);
-        answer_error(reply, request, ERROR_MALFORMED, 0);
-        break;
-    }
-    frame_end(reply);
+    frame_end();
 }

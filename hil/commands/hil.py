@@ -9,12 +9,14 @@ from hil.commands.common import (
     ClearanceOption,
     EngineOption,
     JsonOption,
+    KernelOption,
     console,
     progress_bar,
     require_writable,
     say,
     trained_policy,
 )
+from streetflow.errors import InputError
 
 if TYPE_CHECKING:
     from hil.job import Job
@@ -46,6 +48,17 @@ def hil(
     f_cpu: Annotated[int, typer.Option("--f-cpu", metavar="HZ", help="Clock of the chip.")] = 16_000_000,
     baud: Annotated[int, typer.Option(metavar="N", help="Speed of the serial line.")] = 115_200,
     clearance: ClearanceOption = None,
+    kernel: KernelOption = "auto",
+    boards: Annotated[
+        str,
+        typer.Option(
+            metavar="one|per-intersection",
+            help="One chip for all intersections of a network, or one for each, side by side (real ones: --board URL,URL,...).",
+        ),
+    ] = "one",
+    min_green: Annotated[
+        int, typer.Option("--min-green", metavar="S", min=0, max=255, help="Seconds that a light stays green at least.")
+    ] = 0,
     json_file: JsonOption = None,
 ) -> None:
     """Run traffic with the chip in the loop, and judge it.
@@ -71,6 +84,8 @@ def hil(
 
         names = [entry.name for entry in list_networks() if entry.name in pretrained_policies()]
     require_writable(json_file)
+    if boards not in ("one", "per-intersection"):
+        raise InputError("--boards", "", f"{boards!r} is neither one nor per-intersection")
     jobs = [
         Job.named(
             name,
@@ -81,6 +96,9 @@ def hil(
             f_cpu_hz=f_cpu,
             baud=baud,
             clearance=clearance,
+            kernel=kernel,
+            boards=boards,
+            min_green_s=min_green,
         )
         for name in names
     ]
