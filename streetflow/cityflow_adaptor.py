@@ -115,7 +115,7 @@ class CityFlowEngine:
         vehicles = Vehicles.empty(len(places))
         for i, (drivable, name) in enumerate(sorted(places, key=lambda place: place[0])):
             number, created_s = self._born[name]
-            vehicles.drivable[i], vehicles.slot[i], vehicles.serial[i] = drivable, number, number
+            vehicles.drivable[i], vehicles.serial[i] = drivable, number
             vehicles.distance_m[i], vehicles.created_s[i] = distance_m[name], created_s
         return vehicles
 
