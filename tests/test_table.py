@@ -162,6 +162,56 @@ def test_a_cell_of_other_files_is_made_again(tmp_path: Path) -> None:
     assert not is_done(job, tmp_path)
 
 
+def test_a_trained_cell_has_both_arithmetics_and_its_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    settings = tmp_path / "settings.json"
+    training = {"search_episodes": 1, "refine_episodes": 1}
+    settings.write_text(json.dumps({"quick": {"seed": 3, "training": training}}))
+    monkeypatch.setattr("model.table_settings.SETTINGS_FILE", settings)
+    (job,), _ = plan(["crossing"], ["TinyLight.quick"], [0, 1])
+    told: list[float] = []
+    run_job(job, tmp_path, told.append)
+    assert told == [0.5, 1.0] and is_done(job, tmp_path)
+    for flow in (0, 1):
+        made = load_cell(tmp_path, "crossing", "TinyLight.quick", flow)
+        assert made is not None and made.identity["settings"]["training"] == training
+        policy = cell_file(tmp_path, "crossing", "TinyLight.quick", flow).with_suffix(".policy.json")
+        for arithmetic, outcome in made.outcomes.items():
+            (row,) = evaluate("crossing", policy, [flow], integer=arithmetic == "integer")
+            assert outcome == Outcome(row.average_travel_time_s, row.throughput_veh_per_min)
+    assert set(made.outcomes) == {"float", "integer"}
+    assert not list(tmp_path.rglob("*.checkpoint"))
+    settings.write_text(json.dumps({"quick": {"seed": 4, "training": training}}))
+    assert not is_done(job, tmp_path)
+
+
+def test_a_baselines_cell_is_what_its_weights_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train_baseline = pytest.importorskip("model.train_baseline")
+    short = train_baseline.BaselineConfig(episodes=1)
+    monkeypatch.setattr(train_baseline, "BaselineConfig", lambda: short)
+    jobs, dashes = plan(["crossing"], ["EcoLight", "CoLight"], [2])
+    assert list(dashes) == [("crossing", "CoLight")]
+    run_job(jobs[0], tmp_path, lambda _fraction: None)
+    made = load_cell(tmp_path, "crossing", "EcoLight", 2)
+    assert made is not None
+    (row,) = evaluate("crossing", cell_file(tmp_path, "crossing", "EcoLight", 2).with_suffix(".npz"), [2])
+    assert made.outcomes == {"float": Outcome(row.average_travel_time_s, row.throughput_veh_per_min)}
+
+
+def test_jobs_are_the_same_whatever_the_cores() -> None:
+    """Ten flows of one light: two jobs of five; of three lights with twelve groups: four, four, two."""
+    jobs, _ = plan(["crossing", "arterial"], ["FixedTime", "FRAP"], range(10))
+    assert [(job.network, job.model, job.flows) for job in jobs] == [
+        ("crossing", "FixedTime", tuple(range(10))),
+        ("crossing", "FRAP", (0, 1, 2, 3, 4)),
+        ("crossing", "FRAP", (5, 6, 7, 8, 9)),
+        ("arterial", "FixedTime", tuple(range(10))),
+        ("arterial", "FRAP", (0, 1, 2, 3)),
+        ("arterial", "FRAP", (4, 5, 6, 7)),
+        ("arterial", "FRAP", (8, 9)),
+    ]
+
+
 def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
     file = cell_file(tmp_path, "crossing", "SOTL", 0)
     file.parent.mkdir(parents=True)
