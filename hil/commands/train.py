@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def train(
+    context: typer.Context,
     network: NetworkOption,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Policy file to write.")],
     model: Annotated[
@@ -96,6 +97,7 @@ def train(
     found = find_network(network)
     found.flow_file(flow)
     if model != "TinyLight":
+        _require_baseline_options(context)
         _train_baseline(model, found, flow, seed, clearance, out)
         return
     checkpoint = out.with_name(f"{out.name}.checkpoint")
@@ -150,6 +152,18 @@ def train(
         _write_log(rows, log)
     if json_file is not None:
         write_json(policy.model_dump(mode="json", include={"sha256", "network", "provenance", "measured"}), json_file)
+
+
+def _require_baseline_options(context: typer.Context) -> None:
+    """InputError for an option that would be without effect."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if (
+            source is not None
+            and source.name == "COMMANDLINE"
+            and name not in ("network", "out", "model", "flow", "seed", "clearance")
+        ):
+            raise InputError(f"--{name.replace('_', '-')}", "", "a baseline has the paper's settings and doesn't take this")
 
 
 def _train_baseline(model: str, network: "Network", flow: int, seed: int, clearance: str, out: Path) -> None:
