@@ -28,7 +28,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--hil",
         metavar="BOARD",
         help="run the tests that need a board on this one: simavr (emulated ATmega328P), host (the firmware built for this "
-        "machine), or a serial port or pyserial URL such as /dev/ttyUSB0. Without it they are skipped; a board that was asked "
+        "machine), a serial port or pyserial URL such as /dev/ttyUSB0, or auto, which finds the port. Without it they are "
+        "skipped; a board that was asked "
         "for and isn't there is a failure.",
     )
     group.addoption(
@@ -79,18 +80,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def hil_job(request: pytest.FixtureRequest) -> "Job":
     """The job that the command line describes."""
+    from hil.boards.find_port import AUTO, find_port
     from hil.fault_spec import FaultSpec
     from hil.job import Job
     from model import pretrained_policy
 
     option = request.config.getoption
-    network = option("--hil-network")
+    network, board = option("--hil-network"), option("--hil")
     policy = option("--hil-policy")
     return Job.named(
         network,
         0,
         Path(policy) if policy else pretrained_policy(network),
-        board=option("--hil"),
+        board=find_port().port if board == AUTO else board,
         f_cpu_hz=option("--hil-f-cpu"),
         baud=option("--hil-baud"),
         budget_s=option("--hil-budget"),
@@ -112,12 +114,14 @@ def board(hil_job: "Job") -> Iterator["Board"]:
 @pytest.fixture
 def closed_loop(request: pytest.FixtureRequest, hil_job: "Job") -> Callable[..., "Verdict"]:
     """closed_loop(**changes) runs the job, with fields of `hil.job.Job` changed, and returns its Verdict."""
+    from hil.boards import SerialBoard
     from hil.job import run_job
     from hil.summary import summary_row
 
     def run(**changes: object) -> "Verdict":
         job = replace(hil_job, **changes)  # type: ignore[arg-type]
-        verdict = run_job(job)
+        opened = request.getfixturevalue("board") if job.board == hil_job.board else None
+        verdict = run_job(job, opened=opened if isinstance(opened, SerialBoard) else None)  # a port can't be opened twice
         for check in verdict.checks:
             shown = f"{check.outcome}: {check.measured} (limit {check.limit})"
             request.node.user_properties.append((f"hil.{check.name}", shown))

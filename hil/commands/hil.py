@@ -1,5 +1,7 @@
 """`tinylight hil`: traffic with the chip in the loop, judged."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +19,7 @@ from hil.commands.common import (
 )
 
 if TYPE_CHECKING:
+    from hil.boards.find_port import Candidate
     from hil.job import Job
     from hil.verdict import Verdict
 
@@ -25,9 +28,9 @@ def hil(
     board: Annotated[
         str,
         typer.Option(
-            metavar="simavr|host|URL",
+            metavar="simavr|host|auto|URL",
             help="Where the policy runs: simavr (emulated ATmega328P), host (the firmware built for this machine), or a real "
-            "board's serial port or pyserial URL, such as /dev/ttyUSB0 or rfc2217://bench:4000.",
+            "board's serial port or pyserial URL, such as /dev/ttyUSB0 or rfc2217://bench:4000; auto finds the port.",
         ),
     ] = "simavr",
     network: Annotated[
@@ -65,6 +68,7 @@ def hil(
     8-bit network and answers with the phase. The verdict covers latency (0.1 s), flash and RAM, equality with the integer
     reference on every logit, and the traffic's travel time. Exit code 1 if any verdict fails.
     """
+    from hil.boards.find_port import AUTO, find_port
     from hil.fault_spec import FaultSpec
     from hil.job import Job
     from hil.json_file import write_json
@@ -83,6 +87,10 @@ def hil(
 
         names = [entry.name for entry in list_networks() if entry.name in pretrained_policies()]
     require_writable(json_file)
+    if board == AUTO:
+        found = find_port(_choose if sys.stdin.isatty() else None)
+        say(f"board: {found}")
+        board = found.port
     jobs = [
         Job.named(
             name,
@@ -120,6 +128,15 @@ def hil(
         write_json({"passed": passed, "runs": runs}, json_file)
     say("PASS" if passed else "FAIL", style="bold green" if passed else "bold red")
     raise typer.Exit(0 if passed else 1)
+
+
+def _choose(found: "Sequence[Candidate]") -> "Candidate":
+    for number, candidate in enumerate(found, 1):
+        say(f"{number}: {candidate}")
+    while True:
+        number = typer.prompt("which board", type=int)
+        if 1 <= number <= len(found):
+            return found[number - 1]
 
 
 def _run_with_progress(job: "Job") -> "Verdict":
