@@ -13,6 +13,7 @@ from hil.commands.hil import hil
 from hil.commands.make_network import make_network
 from hil.commands.networks import networks
 from hil.commands.replay import replay
+from hil.commands.share import share
 from hil.commands.size import size
 from hil.commands.table import table
 from hil.commands.train import train
@@ -37,6 +38,7 @@ COMMANDS = (
     table,
     cost,
     board,
+    share,
 )
 for command in COMMANDS:
     app.command()(command)

@@ -42,22 +42,47 @@ def strongest(supergraph: SuperGraph, kept_features: int = KEPT_FEATURES, max_pa
     alphas sum to 1, so each layer has a greatest one, and every component is linked to all of the next layer (paper, Appendix
     B.2).
 
-    max_parameters: take the pair of components with the greatest product of alphas among those that give each intersection at
-    most so many weights and biases. ValueError if none does."""
+    max_parameters: an intersection's sub-graph must not have more weights and biases. Features are taken in the order of their
+    alphas, passing over those too wide for what is left with the smallest components, and of the pairs of components that fit
+    then, the one with the greatest product of alphas. ValueError if nothing fits."""
     shape = supergraph.shape
     alpha1, alpha2, alpha3 = (alpha.detach().cpu().numpy() for alpha in supergraph.alphas())
-    features = np.sort(np.argsort(-alpha1, axis=1, kind="stable")[:, :kept_features], axis=1).astype(np.int64)
+    order = np.argsort(-alpha1, axis=1, kind="stable")
     weight = alpha2[:, :, None] * alpha3[:, None, :]  # [G, C2, C3]
-    if max_parameters is not None:
+    if max_parameters is None:
+        features = np.sort(order[:, :kept_features], axis=1).astype(np.int64)
+    else:
+        room = input_room(shape, max_parameters)
+        features = np.stack(
+            [_first_fitting(*group, kept_features) for group in zip(order, shape.feature_widths, room, strict=True)]
+        )
         widths = np.take_along_axis(shape.feature_widths, features, axis=1)
         count = parameter_counts(widths, shape.n_actions, shape.layer2_dims, shape.layer3_dims)
-        if (count.min(axis=(1, 2)) > max_parameters).any():
-            raise ValueError(f"the smallest sub-graph has {count.min(axis=(1, 2)).max()} parameters, {max_parameters} allowed")
         weight = np.where(count <= max_parameters, weight, -1.0)
     best = weight.reshape(len(weight), -1).argmax(axis=1)
     layer2, layer3 = np.divmod(best, len(shape.layer3_dims))
     hidden = np.stack([np.array(shape.layer2_dims)[layer2], np.array(shape.layer3_dims)[layer3]], axis=1)
     return Choice(features, layer2.astype(np.int64), layer3.astype(np.int64), hidden.astype(np.int64))
+
+
+def input_room(shape: GraphShape, max_parameters: int) -> npt.NDArray[np.int64]:
+    """int64[G]: the greatest sum of (width + 1) over the kept features that the smallest components leave room for."""
+    d2, d3 = min(shape.layer2_dims), min(shape.layer3_dims)
+    return np.asarray((max_parameters - (d2 + 1) * d3 - (d3 + 1) * shape.n_actions) // d2, np.int64)
+
+
+def _first_fitting(order: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], room: int, count: int) -> npt.NDArray[np.int64]:
+    """The first `count` features of `order`, ascending, passing over those after which the narrowest wouldn't fit any more."""
+    taken: list[int] = []
+    for feature in order:
+        if len(taken) == count:
+            break
+        others = np.sort(np.delete(widths, [*taken, feature]))[: count - len(taken) - 1]
+        if int(sum(widths[taken] + 1) + widths[feature] + 1 + (others + 1).sum()) <= room:
+            taken.append(int(feature))
+    if len(taken) < count:
+        raise ValueError(f"no {count} features fit: there is room for {room} inputs and biases")
+    return np.sort(np.array(taken, np.int64))
 
 
 def parameter_counts(

@@ -18,6 +18,8 @@ from model.config import TrainingConfig
 from model.evaluate import evaluate
 from model.policy import Measured, Policy, Provenance, save_policy
 from model.quantise import KeptFeature
+from model.subgraph import input_room
+from model.supergraph import GraphShape
 from model.training import Progress, Snapshot, Trained, train
 from streetflow.environment import Environment
 from streetflow.features import PRESETS, resolve_features
@@ -43,8 +45,8 @@ def train_policy(
 ) -> Policy:
     """Trains on one flow of a network and writes the policy file `out`.
 
-    With replicas R > 1 the seeds seed .. seed + R - 1 train side by side, and the one whose *integers* have
-    the least average travel time on the training flow is kept; no other flow is looked at before.
+    With replicas R > 1 the seeds seed .. seed + R - 1 train side by side, and the best on the training flow is kept (see
+    `train_policies`); no other flow is looked at before.
     measure_flows: flows to run the finished policy on, for the file's `measured` (default: all of the
     network). InputError on an unknown network, flow or feature and on a foreign checkpoint.
     """
@@ -90,14 +92,16 @@ def train_policies(
     """One policy for each flow, each trained on its flow alone, all side by side in one batch; each `measured` on its flow.
 
     Flow by flow, the candidates are the seeds seed .. seed + replicas - 1, and of each the final weights and those after its
-    best `config.kept_episodes` episodes; the one whose integers do best on the flow is taken. A flow's policy is the same, up
+    best `config.kept_episodes` episodes. The one is taken whose travel time on the flow is least, in integers or in float,
+    whichever is worse: what is good in one only is luck that won't last. A flow's policy is the same, up
     to the rounding of sums, whatever other flows train beside it.
     """
     if isinstance(network, str):
         network = find_network(network)
     config = config or TrainingConfig()
-    names = features if features in PRESETS else [name.strip() for name in features.split(",")]
-    features = names if isinstance(names, str) else ",".join(names)
+    given = features if features in PRESETS else [name.strip() for name in features.split(",")]
+    features = given if isinstance(given, str) else ",".join(given)
+    names = _searchable(network, flows[0], given, config)
     lsb_per_unit = [spec.lsb_per_unit for spec in resolve_features(names)]
     hashes = {flow: _hashes(network, flow) for flow in flows}
     seeds = [s for _ in flows for s in range(seed, seed + replicas)]
@@ -148,7 +152,8 @@ def train_policies(
                     measured=[],
                     intersections=[each.part for each in calibrated],
                 )
-                time_s = evaluate(network, draft, [flow], integer=True)[0].average_travel_time_s
+                measured = _measure(network, draft, [flow])[0]
+                time_s = max(measured.integer_average_travel_time_s, measured.float_average_travel_time_s)
                 candidates.append((time_s, seeds[replica], snapshot.episode, draft))
         time_s, train_seed, episode, draft = min(candidates, key=lambda candidate: candidate[0])
         notes = []
@@ -157,12 +162,27 @@ def train_policies(
             listed = ", ".join(f"{s}: {best:.2f}" for s, best in by_seed.items())
             notes.append(
                 f"kept train seed {train_seed} of {replicas}, weights after refinement episode {episode} ({len(candidates)} "
-                f"candidates), for the least average travel time of its integers on the training flow {flow} alone (best of "
-                f"each seed, s: {listed})"
+                f"candidates), for the least average travel time on the training flow {flow} alone, the worse of integers and "
+                f"float (best of each seed, s: {listed})"
             )
         provenance = draft.provenance.model_copy(update={"notes": notes})
         policies.append(_changed(draft, provenance=provenance, measured=_measure(network, draft, [flow])))
     return policies
+
+
+def _searchable(network: Network, flow: int, given: str | Sequence[str], config: TrainingConfig) -> list[str]:
+    """The names of the features that some intersection could keep within the budget of parameters: the others needn't be
+    searched."""
+    environment = Environment(network, flow, features=given)
+    names = list(environment.feature_names)
+    if config.max_parameters is None:
+        return names
+    widths = environment.feature_widths.astype(np.int64)
+    n_actions = np.array([each.action_count for each in environment.intersections])
+    room = input_room(GraphShape(widths, n_actions, config.layer2_dims, config.layer3_dims), config.max_parameters)
+    narrowest = np.sort(widths, axis=1)[:, : config.kept_features - 1]  # beside the feature itself
+    fits = (widths + 1 <= (room - (narrowest + 1).sum(axis=1))[:, None]).any(axis=0)
+    return [name for name, fitting in zip(names, fits, strict=True) if fitting] if fits.sum() >= config.kept_features else names
 
 
 def _calibrated(

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +22,7 @@ import numpy.typing as npt
 import torch
 
 from model.config import TrainingConfig
+from model.episode import run_episode
 from model.float_policy import GroupWeights
 from model.learner import Learner
 from model.learning import refinement_learning_rate, search_epsilon
@@ -210,21 +210,7 @@ def train(
                 for learner in learners:
                     if learner.choice is None:  # the search is over
                         learner.extract()
-            losses: list[npt.NDArray[np.float32]] = []
-            frame = np.concatenate([environment.reset() for environment in environments])
-            for learner, part in zip(learners, parts, strict=True):
-                learner.start_episode(frame[part])
-            for _ in range(n_decisions):
-                actions = np.concatenate(list(each(Learner.act, learners, repeat(epsilon))))
-                by_replica = [actions[edges[r] : edges[r + 1]] for r in range(len(environments))]
-                outcomes = list(each(_stepped, environments, by_replica))
-                frame = np.concatenate([observation for observation, _, _ in outcomes])
-                rewards = np.concatenate([reward for _, reward, _ in outcomes])
-                seen = ([array[part] for part in parts] for array in (actions, rewards, frame))
-                losses.append(np.concatenate(list(each(Learner.observe, learners, *seen, repeat(learning_rate)))))
-
-            learnt = [loss for loss in losses if not np.isnan(loss[0])]
-            mean_loss = np.stack(learnt).mean(axis=0) if learnt else np.full(shape.n_groups, np.nan)
+            mean_loss = run_episode(environments, learners, parts, n_decisions, epsilon, learning_rate, each)
             entropy = np.concatenate([learner.entropies() for learner in learners], axis=1)
             episode_rows = []
             for replica, environment in enumerate(environments):
@@ -273,10 +259,6 @@ def train(
     )
 
 
-def _stepped(environment: TrafficEnvironment, actions: npt.NDArray[np.integer]) -> tuple[Any, Any, bool]:
-    return environment.step(actions)
-
-
 def _streams(environments: Sequence[TrafficEnvironment]) -> int:
     """How many intersections each replica has; InputError unless all are alike."""
     widths = np.concatenate([environment.feature_widths for environment in environments])
@@ -288,14 +270,16 @@ def _streams(environments: Sequence[TrafficEnvironment]) -> int:
 
 
 def _require_budget(shape: GraphShape, config: TrainingConfig) -> None:
-    """InputError unless the smallest components fit the budget with any features: better now than after the search."""
+    """InputError unless the narrowest features with the smallest components fit the budget: better told now."""
+    if config.kept_features > shape.n_features:
+        raise InputError("training", "kept_features", f"{config.kept_features}, but only {shape.n_features} are searched")
     if config.max_parameters is None:
         return
-    widest = np.sort(shape.feature_widths, axis=1)[:, -config.kept_features :]
-    least = parameter_counts(widest, shape.n_actions, [min(config.layer2_dims)], [min(config.layer3_dims)]).max()
+    narrowest = np.sort(shape.feature_widths, axis=1)[:, : config.kept_features]
+    least = parameter_counts(narrowest, shape.n_actions, [min(config.layer2_dims)], [min(config.layer3_dims)]).max()
     if least > config.max_parameters:
         raise InputError(
-            "training", "max_parameters", f"{config.max_parameters} is too few: the smallest components may need {least}"
+            "training", "max_parameters", f"{config.max_parameters} is too few: the smallest sub-graph needs {least}"
         )
 
 

@@ -31,8 +31,8 @@ def evaluate(
     agent: Annotated[
         str,
         typer.Option(
-            metavar="FixedTime|MaxPressure|SOTL|POLICYFILE",
-            help="Who sets the lights: a rule, or a policy file.",
+            metavar="FixedTime|MaxPressure|SOTL|FILE",
+            help="Who sets the lights: a rule, a policy file, or the weights (npz) of a trained baseline.",
         ),
     ],
     integer: Annotated[
