@@ -76,7 +76,7 @@ def train_policy(
 def train_policies(
     network: str | Network,
     flows: Sequence[int],
-    seed: int,
+    seed: int | Sequence[int],
     *,
     replicas: int = 1,
     features: str = "release",
@@ -91,10 +91,10 @@ def train_policies(
 ) -> list[Policy]:
     """One policy for each flow, each trained on its flow alone, all side by side in one batch; each `measured` on its flow.
 
-    Flow by flow, the candidates are the seeds seed .. seed + replicas - 1, and of each the final weights and those after its
-    best `config.kept_episodes` episodes. The one is taken whose travel time on the flow is least, in integers or in float,
-    whichever is worse: what is good in one only is luck that won't last. A flow's policy is the same, up
-    to the rounding of sums, whatever other flows train beside it.
+    seed: of all flows, or one a flow. Flow by flow, the candidates are the seeds seed .. seed + replicas - 1, and of each
+    the final weights and those after its best `config.kept_episodes` episodes. The one is taken whose travel time on the flow
+    is least, in integers or in float, whichever is worse: what is good in one only is luck that won't last. A flow's policy is
+    the same, whatever other flows train beside it (but for the rounding of sums where a single network trains alone).
     """
     if isinstance(network, str):
         network = find_network(network)
@@ -104,7 +104,8 @@ def train_policies(
     names = _searchable(network, flows[0], given, config)
     lsb_per_unit = [spec.lsb_per_unit for spec in resolve_features(names)]
     hashes = {flow: _hashes(network, flow) for flow in flows}
-    seeds = [s for _ in flows for s in range(seed, seed + replicas)]
+    first_seeds = [seed] * len(flows) if isinstance(seed, int) else list(seed)
+    seeds = [s for first in first_seeds for s in range(first, first + replicas)]
     environments = [Environment(network, flow, features=names, clearance=clearance) for flow in flows for _ in range(replicas)]
     trained = train(
         environments,
@@ -128,7 +129,7 @@ def train_policies(
             for snapshot in trained.snapshots[replica]:
                 calibrated = _calibrated(trained, environments[replica], lsb_per_unit, replica, snapshot)
                 provenance = Provenance(
-                    command=_command(network.name, flow, seed, replicas, features, clearance, config, out_name),
+                    command=_command(network.name, flow, first_seeds[f], replicas, features, clearance, config, out_name),
                     tool_version=_tool_version(),
                     torch_version=str(torch.__version__),
                     numpy_version=np.__version__,

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -156,7 +156,7 @@ def train(
     _require_budget(shape, config)
     numbers = [(seed, i) for seed, count in zip(train_seeds, counts, strict=True) for i in range(count)]
     scale = 1.0 / np.array(lsb_per_unit, dtype=np.float32)
-    blocks = [slice(start, min(start + BLOCK_GROUPS, shape.n_groups)) for start in range(0, shape.n_groups, BLOCK_GROUPS)]
+    blocks = _blocks(shape.n_groups)
     parts = [slice(block.start * streams, block.stop * streams) for block in blocks]  # the blocks' intersections
     learners = [
         Learner(shape.groups(block), numbers[part], scale, n_decisions, config, device, streams)
@@ -178,7 +178,13 @@ def train(
 
     def snapshot(replica: int, episode: int) -> Snapshot:
         groups = range(edges[replica] // streams, edges[replica + 1] // streams)
-        theta = [learners[g // BLOCK_GROUPS].theta(g % BLOCK_GROUPS) for g in groups]
+        held_by = [
+            (learner, g - block.start)
+            for learner, block in zip(learners, blocks, strict=True)
+            for g in groups
+            if block.start <= g < block.stop
+        ]
+        theta = [learner.theta(g) for learner, g in held_by]
         return Snapshot(episode, environments[replica].average_travel_time_s(), theta)
 
     def save(episodes_done: int) -> None:
@@ -271,6 +277,12 @@ def train(
         ],
         share=config.share,
     )
+
+
+def _blocks(n_groups: int) -> list[slice]:
+    """Groups in blocks of about equal size, so that none is left alone: PyTorch sums a batch of one in another order."""
+    edges = np.linspace(0, n_groups, -(-n_groups // BLOCK_GROUPS) + 1).astype(int).tolist()
+    return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
 def _stepped(environment: TrafficEnvironment, actions: npt.NDArray[np.integer]) -> tuple[Any, Any, bool]:

@@ -191,7 +191,7 @@ def test_threads_and_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     for a, b in zip(whole.snapshots, split.snapshots, strict=True):
         for ours, theirs in zip(a[0].theta, b[0].theta, strict=True):
             for array, other in zip(ours, theirs, strict=True):
-                np.testing.assert_allclose(array, other, atol=1e-5, rtol=1e-5)
+                assert np.array_equal(array, other)
 
 
 def test_alike_intersections_may_share_one_network() -> None:
