@@ -12,6 +12,7 @@ from hil.commands.evaluate import evaluate
 from hil.commands.hil import hil
 from hil.commands.make_network import make_network
 from hil.commands.networks import networks
+from hil.commands.plot import plot
 from hil.commands.replay import replay
 from hil.commands.size import size
 from hil.commands.table import table
@@ -30,6 +31,7 @@ COMMANDS = (
     hil,
     evaluate,
     train,
+    plot,
     size,
     networks,
     replay,

@@ -25,6 +25,12 @@ from streetflow.environment import Environment
 from streetflow.features import PRESETS, resolve_features
 from streetflow.network import Network, find_network
 
+OPTIONS = (
+    *("replicas", "features", "clearance", "search-episodes", "refine-episodes", "max-parameters", "kept-features"),
+    *("kept-episodes", "share", "double-q", "updates-per-decision", "halve-every"),
+)
+"""What has an option of its own in `tinylight train`; other fields of the config go by --set."""
+
 
 def train_policy(
     network: str | Network,
@@ -99,9 +105,8 @@ def train_policies(
     if isinstance(network, str):
         network = find_network(network)
     config = config or TrainingConfig()
-    given = features if features in PRESETS else [name.strip() for name in features.split(",")]
-    features = given if isinstance(given, str) else ",".join(given)
-    names = _searchable(network, flows[0], given, config)
+    features = features if features in PRESETS else ",".join(name.strip() for name in features.split(","))
+    names = searched_features(network, flows[0], features, config)
     lsb_per_unit = [spec.lsb_per_unit for spec in resolve_features(names)]
     hashes = {flow: _hashes(network, flow) for flow in flows}
     first_seeds = [seed] * len(flows) if isinstance(seed, int) else list(seed)
@@ -171,10 +176,10 @@ def train_policies(
     return policies
 
 
-def _searchable(network: Network, flow: int, given: str | Sequence[str], config: TrainingConfig) -> list[str]:
-    """The names of the features that some intersection could keep within the budget of parameters: the others needn't be
-    searched."""
-    environment = Environment(network, flow, features=given)
+def searched_features(network: Network, flow: int, features: str, config: TrainingConfig) -> list[str]:
+    """The names, of a preset or separated by commas, that some intersection could keep within the budget of parameters: the
+    others needn't be searched."""
+    environment = Environment(network, flow, features=features if features in PRESETS else features.split(","))
     names = list(environment.feature_names)
     if config.max_parameters is None:
         return names
@@ -257,8 +262,8 @@ def _command(
 
 
 def _option(name: str, value: object) -> str:
-    if isinstance(value, tuple):
-        value = ",".join(map(str, value))
+    if name not in OPTIONS:
+        return f" --set {name.replace('-', '_')}={value}".replace(", ", ",")
     return f" --{name}" if value is True else f" --{name} {value}"
 
 

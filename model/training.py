@@ -69,6 +69,7 @@ class EpisodeRow:
     entropy_layer2: float
     entropy_layer3: float
     average_travel_time_s: float
+    alphas: tuple[tuple[float, ...], ...]  # at the end, per layer, mean over the intersections; () in refinement
 
 
 @dataclass(frozen=True)
@@ -232,9 +233,11 @@ def train(
             learnt = [loss for loss in losses if not np.isnan(loss[0])]
             mean_loss = np.stack(learnt).mean(axis=0) if learnt else np.full(shape.n_groups, np.nan)
             entropy = np.concatenate([learner.entropies() for learner in learners], axis=1)
+            alphas = [np.concatenate(layer) for layer in zip(*(learner.current_alphas() for learner in learners), strict=True)]
             episode_rows = []
             for replica, environment in enumerate(environments):
                 mine = owner[::streams] == replica
+                mean_alphas = tuple(tuple(layer[mine].mean(axis=0).tolist()) for layer in alphas)
                 loss, *layers = (float(values[mine].mean()) for values in (mean_loss, *entropy))
                 episode_rows.append(
                     EpisodeRow(
@@ -249,6 +252,7 @@ def train(
                         entropy_layer2=layers[1],
                         entropy_layer3=layers[2],
                         average_travel_time_s=environment.average_travel_time_s(),
+                        alphas=mean_alphas,
                     )
                 )
                 if episode >= config.search_episodes and config.kept_episodes:
