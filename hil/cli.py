@@ -14,6 +14,7 @@ from hil.commands.make_network import make_network
 from hil.commands.networks import networks
 from hil.commands.plot import plot
 from hil.commands.replay import replay
+from hil.commands.share import share
 from hil.commands.size import size
 from hil.commands.table import table
 from hil.commands.train import train
@@ -39,6 +40,7 @@ COMMANDS = (
     table,
     cost,
     board,
+    share,
 )
 for command in COMMANDS:
     app.command()(command)

@@ -1,14 +1,18 @@
 """The main job: build the firmware from the policy, put it on the board, close the loop over it, judge."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from hil.boards import Board, open_board
+from hil.boards import Board, SerialBoard, open_board
+from hil.boards.probe import answering_baud
 from hil.build import Firmware, Target, build_firmware, project_root
 from hil.closed_loop import DecisionRecord, LoopResult, kept_features, run_closed_loop, run_reference
+from hil.fault_injection import FaultyBoard
+from hil.fault_spec import FaultSpec
 from hil.footprint import Footprint, measure
-from hil.link import Link, LinkError
+from hil.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
 from hil.provenance import file_sha256, firmware_commit, tool_version
 from hil.verdict import (
     FLASH_LIMIT_BYTES,
@@ -19,6 +23,7 @@ from hil.verdict import (
     check_flash,
     check_handshake,
     check_latency,
+    check_line,
     check_ram,
     check_traffic,
     latency_figures,
@@ -42,6 +47,8 @@ class Job:
     f_cpu_hz: int = 16_000_000
     baud: int = 115_200
     clearance: str | None = None  # None: the policy's own
+    budget_s: float = BUDGET_S  # of a decision, round trip
+    faults: FaultSpec | None = None  # what shall go wrong on the line
     firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
 
     @classmethod
@@ -83,15 +90,23 @@ def fits(footprint: Footprint | None) -> bool:
     return footprint.flash_bytes <= FLASH_LIMIT_BYTES and footprint.static_ram_bytes < SRAM_LIMIT_BYTES
 
 
-def run_job(job: Job, *, progress: Progress | None = None) -> Verdict:
-    """Run the whole job and judge it. InputError for bad input; everything that the board does wrong is in the verdict."""
+def run_job(job: Job, *, progress: Progress | None = None, opened: Board | None = None) -> Verdict:
+    """Run the whole job and judge it. InputError for bad input; everything that the board does wrong is in the verdict.
+
+    `opened` is the job's board where it is open already: a real one can't be opened twice.
+    """
     policy = load_policy(job.policy_file)
     environment = job.environment(policy)
     _tell(progress, "building the firmware", 0, environment.n_decisions)
     firmware, footprint = build(job)
     if not fits(footprint):
         return judge_fit(job, policy, footprint)
-    with open_board(job.board, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud) as board:
+    with ExitStack() as stack:
+        board = opened
+        if board is None:
+            board = stack.enter_context(open_board(job.board, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
+        if job.faults is not None:
+            board = FaultyBoard(board, job.faults)
         return judge(job, policy, environment, board, footprint, progress=progress)
 
 
@@ -117,12 +132,14 @@ def judge(
     progress: Progress | None = None,
 ) -> Verdict:
     """Close the loop over an open board and judge it."""
-    link = Link(board)
+    link = Link(board, budget_s=job.budget_s)
     fault = None
     try:
         link.hello(policy.sha256)
     except LinkError as error:
         fault = f"{type(error).__name__}: {error}"
+        if isinstance(board, SerialBoard) and isinstance(error, NoAnswer | GarbageAnswer) and (baud := answering_baud(board)):
+            fault = f"{type(error).__name__} at {board.baud} baud, but the board answers at {baud}: use --baud {baud}"
     provenance = _provenance(job, policy, environment.seed, board.description)
     handshake = check_handshake(fault, policy.sha256)
     if fault is not None:
@@ -140,7 +157,8 @@ def judge(
     reference = run_reference(job.environment(policy), policy, policy_file=str(job.policy_file))
     checks = [
         handshake,
-        check_latency(result),
+        check_latency(result, job.budget_s * 1e6),
+        check_line(result, link.counters, injected(board)),
         check_flash(footprint),
         check_ram(footprint, stack_bytes),
         check_equality(result),
@@ -148,7 +166,13 @@ def judge(
     ]
     figures = _figures(job, result, reference, footprint, stack_bytes)
     figures["link"] = link.counters.as_dict()
+    figures["faults"] = dict(injected(board))
     return Verdict(checks, provenance, figures, result.records)
+
+
+def injected(board: Board) -> dict[str, int]:
+    """Faults put on the line on purpose, by kind."""
+    return dict(board.injected) if isinstance(board, FaultyBoard) else {}
 
 
 def _stack_bytes(board: Board, link: Link, footprint: Footprint | None) -> int | None:

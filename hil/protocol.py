@@ -5,7 +5,7 @@ Nothing here waits, retries or knows a port. The firmware's C codec is tested ag
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -17,20 +17,27 @@ VERSION = 1
 DELIMITER = b"\x00"
 HEADER_BYTES = 4  # version, type, sequence, intersection
 CRC_BYTES = 2
+FRAME_OVERHEAD_BYTES = HEADER_BYTES + CRC_BYTES + 2  # COBS and the delimiter are the other two
 MAX_PAYLOAD_BYTES = 200
 # The longest frame on the wire: COBS adds one byte per 254, the delimiter is one more.
 MAX_FRAME_BYTES = HEADER_BYTES + MAX_PAYLOAD_BYTES + CRC_BYTES + 2
 
-SEND_LOGITS = 0x01  # DECIDE flag
+SEND_LOGITS = 0x01  # DECIDE flags
+VALUES_WERE_PUT = 0x02
+PARTS_SINCE = (1, 1)  # firmware version that knows PUT and GET
 
 
 class MessageType(IntEnum):
     HELLO = 0x01
     DECIDE = 0x02
     STATS = 0x03
+    PUT = 0x04
+    GET = 0x05
     HELLO_REPLY = 0x81
     DECIDE_REPLY = 0x82
     STATS_REPLY = 0x83
+    PUT_REPLY = 0x84
+    GET_REPLY = 0x85
     ERROR = 0xFF
 
 
@@ -44,6 +51,8 @@ class ErrorCode(IntEnum):
     BAD_INTERSECTION = 5  # intersections held
     TOO_LONG = 6  # max_payload
     MALFORMED = 7  # 0
+    NO_SESSION = 8  # reset cause: MCUSR as found at boot
+    BAD_PARTS = 9  # 0
 
 
 # Errors that damage on the wire explains: sending again may help. The others are answers to an intact request.
@@ -189,6 +198,51 @@ def decode_decide(payload: bytes) -> DecideRequest:
     if len(payload) < 2 or len(payload) != 2 + 2 * payload[1]:
         raise MalformedFrame(f"DECIDE payload of {len(payload)} bytes")
     return DecideRequest(struct.unpack_from(f"<{payload[1]}h", payload, 2), bool(payload[0] & SEND_LOGITS))
+
+
+def encode_values(values: Sequence[int]) -> bytes:
+    """The values as they stand in a DECIDE request, to be sent by PUT."""
+    return encode_decide(DecideRequest(values))[2:]
+
+
+def encode_decide_put(values: bytes, logits: bool = False) -> bytes:
+    """Payload of a DECIDE request whose values PUT has brought to the chip."""
+    flags = VALUES_WERE_PUT | (SEND_LOGITS if logits else 0)
+    return bytes((flags, len(values) // 2)) + checksum(values).to_bytes(CRC_BYTES, "little")
+
+
+def encode_put(offset: int, part: bytes) -> bytes:
+    """Payload of a PUT request: `part` of the values, from byte `offset` on."""
+    return bytes((offset,)) + part
+
+
+def encode_get(sequence: int, offset: int, length: int) -> bytes:
+    """Payload of a GET request: at most `length` bytes of the answer to the DECIDE with that sequence number."""
+    return bytes((sequence, offset, length))
+
+
+def decode_part(length: int) -> Callable[[bytes], bytes]:
+    """For the reply to a PUT (0 bytes) or a GET. The function raises MalformedFrame unless it has that length."""
+
+    def decode(payload: bytes) -> bytes:
+        if len(payload) != length:
+            raise MalformedFrame(f"{len(payload)} bytes, not {length}")
+        return payload
+
+    return decode
+
+
+def decide_reply_bytes(beginning: bytes) -> int:
+    """How long a DECIDE reply is whose beginning is known: as long as without logits, where that is too short to tell."""
+    return _DECIDE_HEAD.size + 4 * (beginning[_DECIDE_HEAD.size - 1] if len(beginning) >= _DECIDE_HEAD.size else 0)
+
+
+def decode_gathered(whole: bytes) -> DecideReply:
+    """A DECIDE reply gathered by GET, its CRC behind it. Raises BadCrc or MalformedFrame."""
+    content, stored = whole[:-CRC_BYTES], int.from_bytes(whole[-CRC_BYTES:], "little")
+    if checksum(content) != stored:
+        raise BadCrc("the parts of this reply are not of one piece")
+    return decode_decide_reply(content)
 
 
 def encode_hello_reply(reply: HelloReply) -> bytes:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise, repeat
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ import numpy.typing as npt
 import torch
 
 from model.config import TrainingConfig
+from model.episode import run_episode
 from model.float_policy import GroupWeights
 from model.learner import Learner
 from model.learning import refinement_learning_rate, search_epsilon
@@ -217,21 +218,7 @@ def train(
                 for learner in learners:
                     if learner.choice is None:  # the search is over
                         learner.extract()
-            losses: list[npt.NDArray[np.float32]] = []
-            frame = np.concatenate([environment.reset() for environment in environments])
-            for learner, part in zip(learners, parts, strict=True):
-                learner.start_episode(frame[part])
-            for _ in range(n_decisions):
-                actions = np.concatenate(list(each(Learner.act, learners, repeat(epsilon))))
-                by_replica = [actions[edges[r] : edges[r + 1]] for r in range(len(environments))]
-                outcomes = list(each(_stepped, environments, by_replica))
-                frame = np.concatenate([observation for observation, _, _ in outcomes])
-                rewards = np.concatenate([reward for _, reward, _ in outcomes])
-                seen = ([array[part] for part in parts] for array in (actions, rewards, frame))
-                losses.append(np.concatenate(list(each(Learner.observe, learners, *seen, repeat(learning_rate)))))
-
-            learnt = [loss for loss in losses if not np.isnan(loss[0])]
-            mean_loss = np.stack(learnt).mean(axis=0) if learnt else np.full(shape.n_groups, np.nan)
+            mean_loss = run_episode(environments, learners, parts, n_decisions, epsilon, learning_rate, each)
             entropy = np.concatenate([learner.entropies() for learner in learners], axis=1)
             alphas = [np.concatenate(layer) for layer in zip(*(learner.current_alphas() for learner in learners), strict=True)]
             episode_rows = []
@@ -287,10 +274,6 @@ def _blocks(n_groups: int) -> list[slice]:
     """Groups in blocks of about equal size, so that none is left alone: PyTorch sums a batch of one in another order."""
     edges = np.linspace(0, n_groups, -(-n_groups // BLOCK_GROUPS) + 1).astype(int).tolist()
     return [slice(start, stop) for start, stop in pairwise(edges)]
-
-
-def _stepped(environment: TrafficEnvironment, actions: npt.NDArray[np.integer]) -> tuple[Any, Any, bool]:
-    return environment.step(actions)
 
 
 def _streams(environments: Sequence[TrafficEnvironment]) -> int:

@@ -424,8 +424,6 @@ def test_replay(tmp_path: Path) -> None:
     flows = [{"vehicle": dict(CAR), "route": ["in_0", "out"], "interval": 1, "startTime": 0, "endTime": 0}]
     path = write(tmp_path, line(20.0), flows, saveReplay=True)
     engine = Engine(path)
-    with pytest.raises(InputError, match="another engine is writing its replay"):
-        Engine(path)
     engine.next_step()
     engine.set_tl_phase("mid", 1)
     engine.step_many(1)
@@ -447,8 +445,29 @@ def test_replay(tmp_path: Path) -> None:
     assert (mid["id"], mid["virtual"], mid["width"], mid["point"]) == ("mid", False, 0, [0, 0])
     outline = np.array(mid["outline"]).reshape(-1, 2)
     assert {tuple(p) for p in outline.tolist()} == {(-5.0, 0.0), (-5.0, -4.0), (5.0, -4.0), (5.0, 0.0)}
-    del engine
-    Engine(path)  # the first one's files are free again
+
+
+def test_a_new_engine_takes_over_the_replay_of_an_old_one(tmp_path: Path) -> None:
+    """As in a program that makes an engine anew for each episode, while a variable still holds the last one."""
+    flows = [{"vehicle": dict(CAR), "route": ["in_0", "out"], "interval": 1, "startTime": 0, "endTime": 0}]
+    path = write(tmp_path, line(20.0), flows, saveReplay=True)
+    old = Engine(path)
+    old.step_many(3)
+    new = Engine(path)
+    new.step_many(2)
+    with pytest.raises(InputError, match=r"replay\.txt: another engine has begun its replay in this file"):
+        old.next_step()
+    with pytest.raises(InputError, match="another engine has begun its replay"):
+        old.set_save_replay(True)
+    old.set_replay_file("old.txt")
+    old.next_step()
+    new.set_replay_file("new.txt")
+    third = Engine(path)  # nobody writes to replay.txt any more
+    for engine in (old, new, third):
+        engine.next_step()
+        engine.set_save_replay(False)
+    lines = {name: len((tmp_path / name).read_text().splitlines()) for name in ("old.txt", "new.txt", "replay.txt")}
+    assert lines == {"old.txt": 2, "new.txt": 1, "replay.txt": 1}
 
 
 def test_replay_needs_the_config(config: Path) -> None:

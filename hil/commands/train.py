@@ -14,11 +14,21 @@ from streetflow.errors import InputError
 
 if TYPE_CHECKING:
     from model.config import TrainingConfig
+    from streetflow.network import Network
 
 
 def train(
+    context: typer.Context,
     network: NetworkOption,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Policy file to write.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="TinyLight, or a baseline of the paper: EcoLight, CoLight, FRAP, MPLight, TLRP. A baseline takes --flow, "
+            "--seed and --clearance, and FILE is its weights (npz).",
+        ),
+    ] = "TinyLight",
     flow: Annotated[int, typer.Option(metavar="K", min=0, help="Demand to train on: flow_K.json.")] = 0,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of all randomness: same seed, same file.")] = 0,
     replicas: Annotated[
@@ -107,6 +117,10 @@ def train(
     )
     found = find_network(network)
     found.flow_file(flow)
+    if model != "TinyLight":
+        _require_baseline_options(context)
+        _train_baseline(model, found, flow, seed, clearance, out)
+        return
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     resume_from = checkpoint if checkpoint.is_file() else None
     if resume_from is not None:
@@ -171,3 +185,34 @@ def _config(settings: Sequence[str], **options: Any) -> "TrainingConfig":
             raise InputError("--set", each, f"{text} isn't of the kind of the default, {usual}")
         options[name] = value
     return TrainingConfig(**options)
+
+
+def _require_baseline_options(context: typer.Context) -> None:
+    """InputError for an option that would be without effect."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if (
+            source is not None
+            and source.name == "COMMANDLINE"
+            and name not in ("network", "out", "model", "flow", "seed", "clearance")
+        ):
+            raise InputError(f"--{name.replace('_', '-')}", "", "a baseline has the paper's settings and doesn't take this")
+
+
+def _train_baseline(model: str, network: "Network", flow: int, seed: int, clearance: str, out: Path) -> None:
+    from model.evaluate import evaluate
+    from model.train_baseline import train_baseline_files
+    from model.value_training import BaselineProgress
+
+    with progress_bar() as bar:
+        task = bar.add_task(f"training {model} on {network.name}, flow {flow}", total=None)
+
+        def told(state: BaselineProgress) -> None:
+            label = f"{model}: travel time {state.average_travel_times_s[0]:.1f} s"
+            bar.update(task, description=label, completed=state.done_episodes, total=state.total_episodes)
+
+        (content,) = train_baseline_files(model, network, [(flow, seed, out)], clearance=clearance, progress=told)
+    (row,) = evaluate(network, out, [flow])
+    parameters = sum(array.size for name, array in content.arrays.items() if array.dtype.kind == "f")
+    say(f"{out}: {model}, weights {content.sha256[:12]}, {parameters} numbers")
+    say(f"flow {flow}: travel time {row.average_travel_time_s:.3f} s, throughput {row.throughput_veh_per_min:.3f} veh/min")
