@@ -13,6 +13,7 @@ from hil.commands.evaluate import evaluate
 from hil.commands.hil import hil
 from hil.commands.make_network import make_network
 from hil.commands.networks import networks
+from hil.commands.plot import plot
 from hil.commands.replay import replay
 from hil.commands.share import share
 from hil.commands.size import size
@@ -32,6 +33,7 @@ COMMANDS = (
     hil,
     evaluate,
     train,
+    plot,
     size,
     networks,
     replay,
