@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NO_BOARD = "needs a board: run pytest with --hil=simavr, --hil=host or --hil=PORT (a serial port or pyserial URL)"
 FIXTURES = {"board", "closed_loop", "hil_job"}
-verdicts_key: pytest.StashKey[list[tuple[str, "Verdict"]]] = pytest.StashKey()
+RUN_PROPERTY = "hil.run"  # of a test's report: a row of the summary; reports also come from the workers of pytest-xdist
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -73,7 +73,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "hil: needs a board; runs with --hil=simavr, --hil=host or --hil=PORT")
-    config.stash[verdicts_key] = []
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -124,6 +123,7 @@ def closed_loop(request: pytest.FixtureRequest, hil_job: "Job") -> Callable[...,
     """closed_loop(**changes) runs the job, with fields of `hil.job.Job` changed, and returns its Verdict."""
     from hil.boards import SerialBoard
     from hil.job import run_job
+    from hil.summary import summary_row
 
     def run(**changes: object) -> "Verdict":
         job = replace(hil_job, **changes)  # type: ignore[arg-type]
@@ -133,15 +133,17 @@ def closed_loop(request: pytest.FixtureRequest, hil_job: "Job") -> Callable[...,
             shown = f"{check.outcome}: {check.measured} (limit {check.limit})"
             request.node.user_properties.append((f"hil.{check.name}", shown))
         label = f"{job.network.name}/{job.flow} {job.board}\n{job.f_cpu_hz / 1e6:g} MHz {job.baud} baud"
-        request.config.stash[verdicts_key].append((label, verdict))
+        request.node.user_properties.append((RUN_PROPERTY, summary_row(label, verdict)))
         return verdict
 
     return run
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    verdicts = config.stash[verdicts_key]
-    if not verdicts:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    properties = [entry for report in reports if getattr(report, "when", "") == "call" for entry in report.user_properties]
+    rows = [value for name, value in properties if name == RUN_PROPERTY]
+    if not rows:
         return
     from rich.console import Console
 
@@ -149,5 +151,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
     terminalreporter.section("hardware in the loop")
     with (console := Console(width=terminalreporter._tw.fullwidth)).capture() as capture:
-        console.print(summary_table(verdicts))
+        console.print(summary_table(rows))
     terminalreporter.write(capture.get())

@@ -41,12 +41,15 @@ def evaluate(
     seed: int | None = None,
     clearance: str | None = None,
     progress: Callable[[EvaluationRow], None] | None = None,
+    measure_queues: bool = False,
+    at_end: Callable[[Environment], None] | None = None,
 ) -> list[EvaluationRow]:
     """One row per flow. agent: a name in CONTROLLERS, a policy file or a policy; integer: decide as the chip
     does, else in float.
 
     seed: of the engine, for all flows; without one each flow's own (RUN_SEEDS). clearance: the policy's (a
-    rule's: hold) unless given. InputError for an agent, flow or network that isn't there and for a policy
+    rule's: hold) unless given. at_end: gets each run's environment at its horizon, for its measures and trips;
+    measure_queues: see `Environment`. InputError for an agent, flow or network that isn't there and for a policy
     made for another network."""
     if isinstance(network, str):
         network = find_network(network)
@@ -55,10 +58,12 @@ def evaluate(
     clearance = clearance or default_clearance
     rows = []
     for flow in flows:
-        environment = Environment(network, flow, seed=seed, engine=engine, clearance=clearance)
+        environment = Environment(network, flow, seed=seed, engine=engine, clearance=clearance, measure_queues=measure_queues)
         if policy is not None and environment.decision_interval_s != policy.decision_interval_s:
             raise InputError(name, "decision_interval_s", f"{policy.decision_interval_s} s, not the network's")
         run(environment, controller)
+        if at_end is not None:
+            at_end(environment)
         rows.append(
             EvaluationRow(
                 network=network.name,

@@ -74,21 +74,25 @@ class Frap(ValueGraph):
     in_lane_links: Tensor
     out_lane_links: Tensor
     phase_links: Tensor
-    relation: Tensor  # [G, pairs, 1]
+    first: Tensor  # int64[G * pairs]: where phase i under the pair's relation lies among all groups' (phase, relation)
+    second: Tensor  # the same for phase j
     pair_exists: Tensor  # [G, pairs, 1]
 
     def __init__(self, layout: Layout, n_actions: npt.NDArray[np.int64], seeds: Sequence[tuple[int, ...]]) -> None:
         phases = layout.phase_links.shape[1]
         super().__init__(n_actions, phases)
         pairs = [(i, j) for i in range(phases) for j in range(phases) if i != j]
-        self.first, self.second = ([pair[k] for pair in pairs] for k in (0, 1))
+        one, two = ([pair[k] for pair in pairs] for k in (0, 1))
         exists = layout.phase_exists
+        kind = layout.related[:, one, two].astype(np.int64)  # [G, pairs]
+        row = (np.arange(len(exists)) * phases)[:, None]
         buffers = {
             "in_lane_links": layout.in_lane_links,
             "out_lane_links": layout.out_lane_links,
             "phase_links": layout.phase_links,
-            "relation": layout.related[:, self.first, self.second, None],
-            "pair_exists": (exists[:, self.first] * exists[:, self.second])[:, :, None],
+            "first": ((row + one) * 2 + kind).ravel(),
+            "second": ((row + two) * 2 + kind).ravel(),
+            "pair_exists": (exists[:, one] * exists[:, two])[:, :, None],
         }
         for name, array in buffers.items():
             self.register_buffer(name, torch.from_numpy(array), persistent=False)
@@ -118,20 +122,28 @@ class Frap(ValueGraph):
         groups, batch, n_links, width = links.shape
         by_link = links.transpose(1, 2).reshape(groups, n_links, batch * width)
         hidden = torch.bmm(self.phase_links, by_link).view(groups, phases, batch, width)
-        cube = self._pairs(hidden) * self._relations()[:, :, None, :]  # [G, pairs, B, C]
-        values = self.value_out(torch.relu(self.value_hidden(cube)))[..., 0] * self.pair_exists
+        values = self._values_of_pairs(hidden) * self.pair_exists
         return values.view(groups, phases, phases - 1, batch).sum(dim=2).transpose(1, 2)
 
-    def _pairs(self, hidden: Tensor) -> Tensor:
-        """Conv(h_i, h_j) for all i != j: [G, pairs, B, C]. The kernel's two halves are applied once a phase, then added."""
-        sets, width, conv = len(self.pair_conv.weights), hidden.shape[3], self.pair_conv.weights.shape[2]
-        flat = hidden.reshape(sets, -1, width)
-        shape = (*hidden.shape[:3], conv)
-        own = torch.baddbmm(self.pair_conv.biases, flat, self.pair_conv.weights[:, :width]).view(shape)
-        other = torch.bmm(flat, self.pair_conv.weights[:, width:]).view(shape)
-        return own[:, self.first] + other[:, self.second]
+    def _values_of_pairs(self, hidden: Tensor) -> Tensor:
+        """v' relu(V z_ij) for all i != j: [G, pairs, B], of the phases' hidden [G, P, B, D].
 
-    def _relations(self) -> Tensor:
-        """Conv(embedding of the relation): [G, pairs, C]."""
-        out: Tensor = self.relation_conv(torch.relu(self.relation_embedding(self.relation)))
-        return out
+        V z_ij is linear in (h_i, h_j), given the relation, of which there are two. So it is taken once a phase and relation,
+        not once a pair: V diag(r) Conv's first half on h_i, and its second half on h_j.
+        """
+        groups, phases, batch, width = hidden.shape
+        sets, conv = len(self.pair_conv.weights), self.pair_conv.weights.shape[2]
+        kinds = torch.tensor([[0.0], [1.0]], device=hidden.device).expand(sets, 2, 1)
+        relations = self.relation_conv(torch.relu(self.relation_embedding(kinds)))[:, :, None, :]  # [S, 2, 1, C]
+        mixed = torch.matmul(self.pair_conv.weights[:, None] * relations, self.value_hidden.weights[:, None])
+        biases = torch.matmul(self.pair_conv.biases[:, None] * relations, self.value_hidden.weights[:, None])
+        biases = (biases + self.value_hidden.biases[:, None]).transpose(1, 2).reshape(sets, 1, 2 * conv)
+        kernel = mixed.transpose(1, 2).reshape(sets, 2 * width, 2 * conv)  # [S, 2 D, kinds * C]
+        flat = hidden.reshape(sets, -1, width)
+        own, other = torch.baddbmm(biases, flat, kernel[:, :width]), torch.bmm(flat, kernel[:, width:])
+        rows = (  # [G * P * kinds, B * C]
+            part.view(groups, phases, batch, 2, conv).transpose(2, 3).reshape(-1, batch * conv) for part in (own, other)
+        )
+        first, second = (part.index_select(0, index) for part, index in zip(rows, (self.first, self.second), strict=True))
+        active = torch.relu_(first + second).view(sets, -1, conv)
+        return torch.baddbmm(self.value_out.biases, active, self.value_out.weights).view(groups, -1, batch)

@@ -21,6 +21,7 @@ from streetflow.flow import Flow, read_flows
 from streetflow.network_tables import NetworkTables, load_network
 from streetflow.roadnet import Point, check_phase_times
 from streetflow.tidy import TIDY_STEPS, tidy
+from streetflow.trips import Trips, read_trips
 from streetflow.vehicles import Vehicles
 
 _INITIAL_SLOTS = 64
@@ -347,6 +348,15 @@ class EngineCore:
     def finished_vehicle_count(self) -> int:
         """Vehicles that have ended their trip since the start or the last reset."""
         return int(self._tables.state.counters[t.N_FINISHED])
+
+    @property
+    def queued_vehicle_count(self) -> int:
+        """Vehicles that wait to enter."""
+        return int(self._tables.state.counters[t.N_PRESENT] - self._tables.state.counters[t.N_RUNNING])
+
+    def trips(self) -> Trips:
+        """Every vehicle's trip since the start or the last reset, for `streetflow.measures`."""
+        return read_trips(self._tables.state)
 
     def get_vehicle_count(self) -> int:
         """Running vehicles, not those that wait to enter."""

@@ -453,5 +453,12 @@ def test_faulty_files_are_refused(trained_file: Path, tmp_path: Path) -> None:
         evaluate("arterial", trained_file, [0], integer=True)
 
 
+def test_an_option_without_effect_and_an_unknown_model_are_refused(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hil.cli", "train", "--network", "crossing", "--out", str(tmp_path / "x.npz"), "--model"]
+    for more, fault in ((["FRAP", "--kept-features", "3"], "--kept-features"), (["FRUP"], "unknown model 'FRUP'")):
+        run = subprocess.run([*command, *more], capture_output=True, text=True)
+        assert run.returncode == 2 and fault in run.stderr
+
+
 def test_features_are_scaled_to_their_units() -> None:
     assert feature_scale([1, 256], 2).tolist() == [1.0, 1.0, 1 / 256, 1 / 256]

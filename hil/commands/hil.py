@@ -85,7 +85,7 @@ def hil(
     from hil.fault_spec import FaultSpec
     from hil.job import Job
     from hil.json_file import write_json
-    from hil.summary import summary_table
+    from hil.summary import summary_row, summary_table
     from hil.verdict import latency_table, verdict_table
     from model import pretrained_policies
 
@@ -138,7 +138,8 @@ def hil(
         console.print()
         verdicts.append((job.network.name, verdict))
     if len(verdicts) > 1:
-        console.print(summary_table(verdicts, "all runs (largest of each figure)"))
+        rows = [summary_row(name, verdict) for name, verdict in verdicts]
+        console.print(summary_table(rows, "all runs (largest of each figure)"))
     passed = all(verdict.passed for _, verdict in verdicts)
     if json_file is not None:
         runs = [verdict.as_dict() for _, verdict in verdicts]
