@@ -62,9 +62,10 @@ def markdown(rows: Sequence[Row], dashes: Mapping[tuple[str, str], str], pairs: 
         ]
         for row in members:
             papers = ("-", "-") if row.paper is None else (_sd(row.paper.travel_time_s), _sd(row.paper.throughput_veh_per_min))
+            fewer = "" if len(row.flows) == runs else f" ({len(row.flows)} runs)"
             lines.append(
-                f"| {row.label} | {_sd(row.travel_time_s)} | {papers[0]} | {_sd(row.throughput_veh_per_min)} | {papers[1]} "
-                f"| {row.verdict} | {_duration(row.wall_s)} |"
+                f"| {row.label}{fewer} | {_sd(row.travel_time_s)} | {papers[0]} "
+                f"| {_sd(row.throughput_veh_per_min)} | {papers[1]} | {row.verdict} | {_duration(row.wall_s)} |"
             )
         for (dashed, model), _why in dashes.items():
             if dashed == network:
