@@ -50,7 +50,7 @@ def markdown(rows: Sequence[Row], dashes: Mapping[tuple[str, str], str], pairs: 
         f"Mean ± population deviation over the runs ({runs} runs; flow k with the k-th engine seed, trained and run per flow).",
         "",
         f"Made by `{made['command']}` on {made['machine']}; {', '.join(f'{k} {v}' for k, v in made['versions'].items())}.",
-        f"All runs together: {_duration(sum(row.wall_s for row in rows if row.arithmetic != 'integer'))} of one core.",
+        f"Wall time of all runs, one after the other: {_duration(sum(r.wall_s for r in rows if r.arithmetic != 'integer'))}.",
         "",
     ]
     for network, members in by_network(rows).items():
