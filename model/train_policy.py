@@ -25,6 +25,12 @@ from streetflow.environment import Environment
 from streetflow.features import PRESETS, resolve_features
 from streetflow.network import Network, find_network
 
+OPTIONS = (
+    *("replicas", "features", "clearance", "search-episodes", "refine-episodes", "max-parameters", "kept-features"),
+    *("kept-episodes", "share", "double-q", "updates-per-decision", "halve-every"),
+)
+"""What has an option of its own in `tinylight train`; other fields of the config go by --set."""
+
 
 def train_policy(
     network: str | Network,
@@ -76,7 +82,7 @@ def train_policy(
 def train_policies(
     network: str | Network,
     flows: Sequence[int],
-    seed: int,
+    seed: int | Sequence[int],
     *,
     replicas: int = 1,
     features: str = "release",
@@ -91,20 +97,20 @@ def train_policies(
 ) -> list[Policy]:
     """One policy for each flow, each trained on its flow alone, all side by side in one batch; each `measured` on its flow.
 
-    Flow by flow, the candidates are the seeds seed .. seed + replicas - 1, and of each the final weights and those after its
-    best `config.kept_episodes` episodes. The one is taken whose travel time on the flow is least, in integers or in float,
-    whichever is worse: what is good in one only is luck that won't last. A flow's policy is the same, up
-    to the rounding of sums, whatever other flows train beside it.
+    seed: of all flows, or one a flow. Flow by flow, the candidates are the seeds seed .. seed + replicas - 1, and of each
+    the final weights and those after its best `config.kept_episodes` episodes. The one is taken whose travel time on the flow
+    is least, in integers or in float, whichever is worse: what is good in one only is luck that won't last. A flow's policy is
+    the same, whatever other flows train beside it (but for the rounding of sums where a single network trains alone).
     """
     if isinstance(network, str):
         network = find_network(network)
     config = config or TrainingConfig()
-    given = features if features in PRESETS else [name.strip() for name in features.split(",")]
-    features = given if isinstance(given, str) else ",".join(given)
-    names = _searchable(network, flows[0], given, config)
+    features = features if features in PRESETS else ",".join(name.strip() for name in features.split(","))
+    names = searched_features(network, flows[0], features, config)
     lsb_per_unit = [spec.lsb_per_unit for spec in resolve_features(names)]
     hashes = {flow: _hashes(network, flow) for flow in flows}
-    seeds = [s for _ in flows for s in range(seed, seed + replicas)]
+    first_seeds = [seed] * len(flows) if isinstance(seed, int) else list(seed)
+    seeds = [s for first in first_seeds for s in range(first, first + replicas)]
     environments = [Environment(network, flow, features=names, clearance=clearance) for flow in flows for _ in range(replicas)]
     trained = train(
         environments,
@@ -128,7 +134,7 @@ def train_policies(
             for snapshot in trained.snapshots[replica]:
                 calibrated = _calibrated(trained, environments[replica], lsb_per_unit, replica, snapshot)
                 provenance = Provenance(
-                    command=_command(network.name, flow, seed, replicas, features, clearance, config, out_name),
+                    command=_command(network.name, flow, first_seeds[f], replicas, features, clearance, config, out_name),
                     tool_version=_tool_version(),
                     torch_version=str(torch.__version__),
                     numpy_version=np.__version__,
@@ -170,10 +176,10 @@ def train_policies(
     return policies
 
 
-def _searchable(network: Network, flow: int, given: str | Sequence[str], config: TrainingConfig) -> list[str]:
-    """The names of the features that some intersection could keep within the budget of parameters: the others needn't be
-    searched."""
-    environment = Environment(network, flow, features=given)
+def searched_features(network: Network, flow: int, features: str, config: TrainingConfig) -> list[str]:
+    """The names, of a preset or separated by commas, that some intersection could keep within the budget of parameters: the
+    others needn't be searched."""
+    environment = Environment(network, flow, features=features if features in PRESETS else features.split(","))
     names = list(environment.feature_names)
     if config.max_parameters is None:
         return names
@@ -256,8 +262,8 @@ def _command(
 
 
 def _option(name: str, value: object) -> str:
-    if isinstance(value, tuple):
-        value = ",".join(map(str, value))
+    if name not in OPTIONS:
+        return f" --set {name.replace('-', '_')}={value}".replace(", ", ",")
     return f" --{name}" if value is True else f" --{name} {value}"
 
 

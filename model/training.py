@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -69,6 +70,7 @@ class EpisodeRow:
     entropy_layer2: float
     entropy_layer3: float
     average_travel_time_s: float
+    alphas: tuple[tuple[float, ...], ...]  # at the end, per layer, mean over the intersections; () in refinement
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def train(
     _require_budget(shape, config)
     numbers = [(seed, i) for seed, count in zip(train_seeds, counts, strict=True) for i in range(count)]
     scale = 1.0 / np.array(lsb_per_unit, dtype=np.float32)
-    blocks = [slice(start, min(start + BLOCK_GROUPS, shape.n_groups)) for start in range(0, shape.n_groups, BLOCK_GROUPS)]
+    blocks = _blocks(shape.n_groups)
     parts = [slice(block.start * streams, block.stop * streams) for block in blocks]  # the blocks' intersections
     learners = [
         Learner(shape.groups(block), numbers[part], scale, n_decisions, config, device, streams)
@@ -178,7 +180,13 @@ def train(
 
     def snapshot(replica: int, episode: int) -> Snapshot:
         groups = range(edges[replica] // streams, edges[replica + 1] // streams)
-        theta = [learners[g // BLOCK_GROUPS].theta(g % BLOCK_GROUPS) for g in groups]
+        held_by = [
+            (learner, g - block.start)
+            for learner, block in zip(learners, blocks, strict=True)
+            for g in groups
+            if block.start <= g < block.stop
+        ]
+        theta = [learner.theta(g) for learner, g in held_by]
         return Snapshot(episode, environments[replica].average_travel_time_s(), theta)
 
     def save(episodes_done: int) -> None:
@@ -212,9 +220,11 @@ def train(
                         learner.extract()
             mean_loss = run_episode(environments, learners, parts, n_decisions, epsilon, learning_rate, each)
             entropy = np.concatenate([learner.entropies() for learner in learners], axis=1)
+            alphas = [np.concatenate(layer) for layer in zip(*(learner.current_alphas() for learner in learners), strict=True)]
             episode_rows = []
             for replica, environment in enumerate(environments):
                 mine = owner[::streams] == replica
+                mean_alphas = tuple(tuple(layer[mine].mean(axis=0).tolist()) for layer in alphas)
                 loss, *layers = (float(values[mine].mean()) for values in (mean_loss, *entropy))
                 episode_rows.append(
                     EpisodeRow(
@@ -229,6 +239,7 @@ def train(
                         entropy_layer2=layers[1],
                         entropy_layer3=layers[2],
                         average_travel_time_s=environment.average_travel_time_s(),
+                        alphas=mean_alphas,
                     )
                 )
                 if episode >= config.search_episodes and config.kept_episodes:
@@ -257,6 +268,12 @@ def train(
         ],
         share=config.share,
     )
+
+
+def _blocks(n_groups: int) -> list[slice]:
+    """Groups in blocks of about equal size, so that none is left alone: PyTorch sums a batch of one in another order."""
+    edges = np.linspace(0, n_groups, -(-n_groups // BLOCK_GROUPS) + 1).astype(int).tolist()
+    return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
 def _streams(environments: Sequence[TrafficEnvironment]) -> int:
