@@ -130,7 +130,7 @@ class EngineCore:
         self.lane_length_m: NDArray[np.float64] = state.length[: self._n_lanes].copy()
         self.lane_max_speed_mps: NDArray[np.float64] = state.speed_limit[: self._n_lanes].copy()
         self.lane_vehicle_count_view = _read_only(state.n_vehicles[: self._n_lanes])
-        self.lane_waiting_count_view = _read_only(state.n_waiting)
+        self.lane_waiting_count_view = _read_only(state.n_waiting[: self._n_lanes])
         self._phase_view = _read_only(state.phase_index)
         self._number_flows(state)
         self._demand.write(self._tables)

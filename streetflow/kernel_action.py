@@ -150,7 +150,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
         leader = -1
         x_leader = 0.0
         some_stay_ahead = False
-        n_waiting = 0
+        n_moving = 0
         while v >= 0:
             x = distance[v]
             u = speed[v]
@@ -179,7 +179,6 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                         new_distance[v] = x
                         new_speed[v] = 0.0
                         new_blocker[v] = -1
-                        n_waiting += 1
                         v = next_v
                         continue
             following = s.following[v]
@@ -193,18 +192,19 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                 new_distance[v] = x
                 new_speed[v] = 0.0
                 some_stay_ahead = True
-                n_waiting += 1
                 v = next_v
                 continue
             w = wanted_speed(s, k, u, lead, lk, ul, gap, custom, speed_limit, limit, delta)
             w = greater(w, u - s.kinds[k + MAX_NEG_STEP])
-            s.custom_speed[v] = math.nan
+            if custom == custom:
+                s.custom_speed[v] = math.nan
             d = moved_distance(s, k, u, w, delta) + x
             if w < 0:
                 w = 0.0
             new_speed[v] = w
             if w >= WAITING_SPEED_MPS:
                 s.moving_step[v] = step_done
+                n_moving += 1
             if d > length:
                 d, at = go_on(s, d, s.way[v], length)
                 if at == DEAD_END:
@@ -213,13 +213,12 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                 s.mover[n_movers] = v
                 s.mover_way[n_movers] = at
                 n_movers += 1
+                n_moving += w < WAITING_SPEED_MPS  # it doesn't wait here
             else:
                 some_stay_ahead = True
-                n_waiting += w < WAITING_SPEED_MPS
             new_distance[v] = d
             v = next_v
-        if on_lane:
-            s.n_waiting[drivable] = n_waiting
+        s.n_waiting[drivable] = s.n_vehicles[drivable] - n_moving
     return OK, n_movers
 
 

@@ -187,6 +187,5 @@ def act_changing(s, n_planners, distance, speed, blocker, new_distance, new_spee
             else:
                 n_waiting += w < WAITING_SPEED_MPS
             v = s.behind[v]
-        if drivable < s.queue_head.size:
-            s.n_waiting[drivable] = n_waiting
+        s.n_waiting[drivable] = n_waiting
     return OK, n_movers

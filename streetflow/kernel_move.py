@@ -57,12 +57,12 @@ def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
         s.following[v] = s.path[at + 1]
         drivable = s.path[at]
         append(s, drivable, v, new_distance[v], new_distance, step)
+        s.n_waiting[drivable] += new_speed[v] < WAITING_SPEED_MPS
         if drivable >= n_lanes:
             s.link_entry_step[v] = step
             s.out_count[s.start_lane[drivable - n_lanes]] += 1
         else:
             s.link_entry_step[v] = NO_ENTRY_STEP
-            s.n_waiting[drivable] += new_speed[v] < WAITING_SPEED_MPS
 
 
 @helper

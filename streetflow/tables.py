@@ -106,6 +106,7 @@ class State(NamedTuple):
     head: Annotated[Ints, "net", "drivables", SLOT]  # slot of the first vehicle of the list
     tail: Annotated[Ints, "net", "drivables", SLOT]
     n_vehicles: Annotated[Ints, "net", "drivables"]
+    n_waiting: Annotated[Ints, "net", "drivables"]  # those slower than 0.1 m/s
     arrival_step: Annotated[Ints, "net", "drivables"]  # last step in which vehicles arrived
     arrival_after: Annotated[Ints, "net", "drivables", SLOT]  # tail before that step's arrivals
     occupied: Annotated[Ints, "net", "drivable_words"]  # bit set of the drivables that hold vehicles
@@ -114,7 +115,6 @@ class State(NamedTuple):
     # lanes
     queue_head: Annotated[Ints, "net", "lanes", SLOT]  # slots waiting to enter
     queue_tail: Annotated[Ints, "net", "lanes", SLOT]
-    n_waiting: Annotated[Ints, "net", "lanes"]  # vehicles on the lane slower than 0.1 m/s
     out_count: Annotated[Ints, "net", "lanes"]  # vehicles on the lane's outgoing lane links
     out_first: Annotated[Ints, "net", "lanes_1"]  # into out_links
     lane_width: Annotated[Floats, "net", "lanes"]
