@@ -22,6 +22,7 @@ from hil.verdict import (
     check_handshake,
     check_latency,
     check_ram,
+    check_stack,
     check_traffic,
     latency_figures,
 )
@@ -205,6 +206,7 @@ def _judge(
         check_latency(result),
         check_flash(footprint),
         check_ram(footprint, stack_bytes),
+        check_stack(footprint, stack_bytes),
         check_equality(result),
         check_traffic(result, reference),
     ]
@@ -247,6 +249,7 @@ def _figures(
             "flash_bytes": footprint.flash_bytes,
             "static_ram_bytes": footprint.static_ram_bytes,
             "stack_bytes": stack_bytes,
+            "stack_bound_bytes": footprint.stack.total_bytes if footprint.stack else None,
         }
     if result is not None and reference is not None:
         figures["latency"] = latency_figures(result, job.f_cpu_hz, compute_measured=job.target != "native")

@@ -96,17 +96,28 @@ def check_flash(footprint: Footprint | None) -> Check:
 
 
 def check_ram(footprint: Footprint | None, stack_bytes: int | None) -> Check:
-    """Static RAM and the deepest stack seen fit the SRAM together."""
+    """Static RAM and the stack fit the SRAM together: the deepest that it can be and, where it was measured, was."""
     limit = f"<= {SRAM_LIMIT_BYTES} B"
     if footprint is None:
         return Check("RAM", "not measured", "-", limit, "the board is not an AVR")
-    used = footprint.static_ram_bytes + (stack_bytes or 0)
+    bound = footprint.stack.total_bytes if footprint.stack else None
+    stacks = [size for size in (bound, stack_bytes) if size is not None]
+    used = footprint.static_ram_bytes + max(stacks, default=0)
     parts = f"{footprint.static_ram_bytes} B static"
-    if stack_bytes is None:
+    if not stacks:
         outcome: Outcome = "fail" if used > SRAM_LIMIT_BYTES else "not measured"
         return Check("RAM", outcome, parts, limit, "no run, so no stack mark")
+    seen = f", {stack_bytes} B seen" if stack_bytes is not None else ""
     outcome = "pass" if used <= SRAM_LIMIT_BYTES else "fail"
-    return Check("RAM", outcome, f"{used} B", limit, f"{parts} + {stack_bytes} B stack")
+    return Check("RAM", outcome, f"{used} B", limit, f"{parts} + {max(stacks)} B stack{seen}")
+
+
+def check_stack(footprint: Footprint | None, stack_bytes: int | None) -> Check:
+    """The stack was never deeper than what the call graph proves."""
+    if footprint is None or footprint.stack is None or stack_bytes is None:
+        return Check("stack", "not measured", "-", "<= the proven bound", "no mark, or no AVR")
+    bound = footprint.stack.total_bytes
+    return Check("stack", "pass" if stack_bytes <= bound else "fail", f"{stack_bytes} B", f"<= {bound} B", "mark against proof")
 
 
 def check_equality(result: LoopResult) -> Check:

@@ -111,8 +111,8 @@ def test_the_chip_tells_its_ram_as_the_map_does(policy_file: Path) -> None:
     stats, board_mark = link.stats(), link.board.stack_high_water_bytes()
     close()
     assert stats.static_ram_bytes == measure(firmware).static_ram_bytes
-    assert 20 < 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes < 150
-    assert board_mark == 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes
+    chips_mark = 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes
+    assert board_mark is not None and 20 < chips_mark <= board_mark <= chips_mark + 8, "sending the answer may go deeper"
 
 
 # Bad input
@@ -278,11 +278,11 @@ def test_an_installed_package_builds_in_the_users_cache(monkeypatch: pytest.Monk
 
 def test_a_slowed_kernel_takes_that_much_longer(policy_file: Path) -> None:
     policy, cycles = load_policy(policy_file), []
-    for flags in ([], ["-DTL_SLOWDOWN_CYCLES=200000"]):
+    for flags in ([], ["-DTL_SLOWDOWN_CYCLES=100000"]):
         link, close = emulated(build_firmware(policy_file, extra_flags=flags), policy)
         cycles.append(link.decide(0, VALUES).compute_cycles)
         close()
-    assert cycles[1] - cycles[0] == pytest.approx(200_000, abs=300)
+    assert cycles[1] - cycles[0] == pytest.approx(100_000, abs=300)
 
 
 def test_a_flipped_weight_changes_just_the_logit_that_it_belongs_to(policy_file: Path) -> None:

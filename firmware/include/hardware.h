@@ -75,9 +75,6 @@
 #define STOPWATCH_RUN _BV(CS10)
 #define STOPWATCH_FLAGS TIFR1
 #define STOPWATCH_OVERFLOWED _BV(TOV1)
-#define STOPWATCH_INTERRUPTS TIMSK1
-#define STOPWATCH_OVERFLOW_INTERRUPT _BV(TOIE1)
-#define STOPWATCH_VECTOR TIMER1_OVF_vect
 
 /* Timer 0: an alarm every 262144 cycles (16 ms at 16 MHz) that ends a sleep, so that the watchdog gets fed */
 #define ALARM_CONTROL TCCR0B

@@ -13,17 +13,14 @@
 
 enum { TYPE_HELLO = 0x01, TYPE_DECIDE = 0x02, TYPE_STATS = 0x03, TYPE_REPLY = 0x80, TYPE_ERROR = 0xFF };
 
+/* Beside those of enum frame_status */
 enum error_code {
-    ERROR_NONE,
-    ERROR_BAD_CRC,
-    ERROR_BAD_VERSION,
-    ERROR_UNKNOWN_TYPE,
-    ERROR_BAD_LENGTH,
-    ERROR_BAD_INTERSECTION,
-    ERROR_TOO_LONG,
-    ERROR_MALFORMED,
-    ERROR_FLASH_CORRUPT,
-    ERROR_BAD_PHASE,
+    ERROR_NONE = FRAME_GOOD,
+    ERROR_UNKNOWN_TYPE = 3,
+    ERROR_BAD_LENGTH = 4,
+    ERROR_BAD_INTERSECTION = 5,
+    ERROR_FLASH_CORRUPT = 8,
+    ERROR_BAD_PHASE = 9,
 };
 
 /* A DECIDE request: flags, count, the values, and with the flag for it the light's state */
@@ -58,21 +55,21 @@ static struct {
     uint8_t sequence;
     uint8_t intersection;
     uint8_t crc[FRAME_CRC_BYTES];
-    uint32_t cycles;
+    uint24 cycles;
 } last;
 
 /* What the frame in hand turned out to be */
-static enum error_code error;
+static uint8_t error;
 static uint8_t error_detail;
 
-static const FLASH struct {
-    uint32_t f_cpu_hz;
-    uint32_t baud;
-    uint8_t intersections;
-    uint8_t max_payload;
-} self = {BOARD_F_CPU_HZ, BOARD_BAUD, POLICY_INTERSECTIONS, POLICY_MAX_PAYLOAD};
+/* The beginning of a HELLO reply */
+static const FLASH struct __attribute__((packed)) {
+    uint8_t major, minor, kernel, min_green_s;
+    uint32_t f_cpu_hz, baud;
+    uint8_t intersections, max_payload;
+} self = {FIRMWARE_MAJOR, FIRMWARE_MINOR, KERNEL_ID, MIN_GREEN_S, BOARD_F_CPU_HZ, BOARD_BAUD, POLICY_INTERSECTIONS, POLICY_MAX_PAYLOAD};
 
-static void count(uint16_t *counter) {
+__attribute__((noinline)) static void count(uint16_t *counter) {
     const uint16_t next = *counter + 1;
     if (next != 0) {
         *counter = next;
@@ -83,7 +80,7 @@ uint32_t dispatch_decisions(void) {
     return counters.decisions;
 }
 
-static void refuse(enum error_code code, uint8_t detail) {
+static void refuse(uint8_t code, uint8_t detail) {
     error = code;
     error_detail = detail;
 }
@@ -135,7 +132,6 @@ static const FLASH struct intersection *check_decide(const struct frame_reader *
 
 static const FLASH struct intersection *check_good(const struct frame_reader *request) {
     const uint8_t type = request->bytes[FRAME_AT_TYPE];
-    count(&counters.good);
     if (type == TYPE_DECIDE) {
         return check_decide(request);
     }
@@ -148,26 +144,20 @@ static const FLASH struct intersection *check_good(const struct frame_reader *re
 }
 
 const FLASH struct intersection *dispatch_check(enum frame_status status, const struct frame_reader *request) {
-    error = ERROR_NONE;
-    switch (status) {
-    case FRAME_GOOD:
-        return check_good(request);
-    case FRAME_BAD_CRC:
+    refuse((uint8_t)status, 0);
+    if (status == FRAME_BAD_CRC) {
         count(&counters.bad_crc);
-        refuse(ERROR_BAD_CRC, 0);
-        break;
-    case FRAME_BAD_VERSION:
+    } else if (status >= FRAME_TOO_LONG) {
+        count(&counters.malformed);
+        if (status == FRAME_TOO_LONG) {
+            error_detail = POLICY_MAX_PAYLOAD;
+        }
+    } else {
         count(&counters.good);
-        refuse(ERROR_BAD_VERSION, FRAME_VERSION);
-        break;
-    case FRAME_TOO_LONG:
-        count(&counters.malformed);
-        refuse(ERROR_TOO_LONG, POLICY_MAX_PAYLOAD);
-        break;
-    default:
-        count(&counters.malformed);
-        refuse(ERROR_MALFORMED, 0);
-        break;
+        if (status == FRAME_GOOD) {
+            return check_good(request);
+        }
+        error_detail = FRAME_VERSION;
     }
     return NULL;
 }
@@ -176,7 +166,7 @@ const uint8_t *dispatch_values(const struct frame_reader *request) {
     return request->bytes + FRAME_AT_PAYLOAD + DECIDE_VALUES;
 }
 
-void dispatch_decided(const FLASH struct intersection *net, const struct frame_reader *request, uint32_t cycles) {
+void dispatch_decided(const FLASH struct intersection *net, const struct frame_reader *request, uint24 cycles) {
     last.valid = true;
     last.sequence = request->bytes[FRAME_AT_SEQUENCE];
     last.intersection = request->bytes[FRAME_AT_INTERSECTION];
@@ -204,21 +194,18 @@ static void begin(const struct frame_reader *request, uint8_t type) {
 
 static void answer_hello(void) {
     last.valid = false;
-    frame_put(FIRMWARE_MAJOR);
-    frame_put(FIRMWARE_MINOR);
-    frame_put(KERNEL_ID);
-    frame_put(board_reset_cause());
-    frame_put_flash((const FLASH uint8_t *)&self, 10);
+    frame_put_flash((const FLASH uint8_t *)&self, sizeof self);
     frame_put_flash(policy_sha256, POLICY_SHA256_BYTES);
+    frame_put(board_reset_cause());
     frame_put(board_boot_count());
-    frame_put(MIN_GREEN_S);
 }
 
 static void answer_decide(const struct frame_reader *request) {
     const FLASH struct intersection *net = &policy_intersections[request->bytes[FRAME_AT_INTERSECTION]];
     frame_put(last.action);
     frame_put(net->phases[last.action]);
-    frame_put_bytes(&last.cycles, sizeof last.cycles);
+    frame_put_bytes(&last.cycles, 3); /* low bytes first; the fourth is 0 */
+    frame_put(0);
     const uint8_t logits =
         (request->bytes[FRAME_AT_PAYLOAD + DECIDE_FLAGS] & DECIDE_WANTS_LOGITS) != 0 ? net->actions : 0;
     frame_put(logits);

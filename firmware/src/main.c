@@ -21,7 +21,7 @@ static inline void decide(const FLASH struct intersection *net) {
     cycles_start();
     infer(net, dispatch_values(&request));
     FAULT_SLOWDOWN();
-    const uint32_t cycles = cycles_stop();
+    const uint24 cycles = cycles_stop();
     board_led(false);
     dispatch_decided(net, &request, cycles);
 }

@@ -96,6 +96,8 @@ value:
     cp r9, r24
     cpc r10, r25
     brlo scaled
+    tst r6
+    breq whole
     mul r25, r5 /* the product fits three bytes, r22..r20 */
     mov r22, r0
     mul r24, r4
@@ -110,6 +112,10 @@ value:
     mov r25, r6
     mov r24, r7
     rcall narrow_window
+    rjmp scaled
+whole: /* no shift: what does not saturate is a product of two bytes that fits one */
+    mul r24, r4
+    mov r22, r0
 scaled:
     st Y+, r22
     dec r8
