@@ -1,6 +1,6 @@
-// Runs the firmware in avr8js, a second emulator: node run.js < {"hex": ..., "kernel": byte address, "requests": [hex, ...]}
+// Runs the firmware in avr8js, a second emulator: node run.js < {"hex": ..., "kernel": and "layers": byte addresses, "requests": [hex, ...]}
 // To stdout: for each request the reply (hex) and how many cycles the call of the kernel took, from its first instruction to its
-// return (null if there was none).
+// return, and how many of them from "layers" on (null if there was none).
 const { readFileSync } = require("node:fs");
 const { AVRTimer, AVRUSART, CPU, avrInstruction, timer0Config, timer1Config, usart0Config } = require("avr8js");
 
@@ -26,12 +26,14 @@ let sent = [];
 usart.onByteTransmit = (byte) => sent.push(byte);
 
 let entered = null; // cycle and stack pointer at the kernel's first instruction
+let scaled = null; // cycle at "layers"
 let taken = null;
 function step() {
   if (entered && cpu.SP === entered.sp + 2) {
-    taken = cpu.cycles - entered.cycle;
+    taken = [cpu.cycles - entered.cycle, cpu.cycles - scaled];
     entered = null;
   }
+  if (cpu.pc * 2 === job.layers) scaled = cpu.cycles;
   if (cpu.pc * 2 === job.kernel) entered = { cycle: cpu.cycles, sp: cpu.SP };
   avrInstruction(cpu);
   cpu.tick();
@@ -50,6 +52,6 @@ const results = job.requests.map((request) => {
   }
   for (const end = cpu.cycles + LIMIT_CYCLES; !sent.includes(0) && cpu.cycles < end; ) step();
   runFor(2 * BYTE_CYCLES); // avr8js drops a byte received just before the firmware writes UCSR0B
-  return { reply: Buffer.from(sent).toString("hex"), cycles: taken };
+  return { reply: Buffer.from(sent).toString("hex"), cycles: taken && taken[0], layers: taken && taken[1] };
 });
 process.stdout.write(JSON.stringify(results));

@@ -75,7 +75,7 @@ infer_kernel:
 feature:
     lpm r8, Z+ /* width */
     tst r8
-    breq layers
+    breq layers_0
     lpm r2, Z+ /* offset */
     lpm r3, Z+
     lpm r4, Z+ /* multiplier */
@@ -122,7 +122,7 @@ scaled:
     brne value
     rjmp feature
 
-layers:
+layers_0: /* for who counts the cycles from here */
     POINT r28, r29, kernel_odd
     rcall layer
     POINT r28, r29, kernel_even

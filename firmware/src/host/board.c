@@ -39,12 +39,8 @@ bool uart_is_quiet(void) {
     return input_position == input_length;
 }
 
-bool uart_receive(uint8_t *byte) {
-    if (uart_is_quiet()) {
-        return false;
-    }
-    *byte = input[input_position++];
-    return true;
+uint8_t uart_receive(void) {
+    return input[input_position++];
 }
 
 uint8_t uart_put(uint8_t byte) {
