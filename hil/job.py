@@ -10,10 +10,12 @@ from hil.boards import Board, open_board
 from hil.build import Firmware, Target, build_firmware, project_root
 from hil.closed_loop import DecisionRecord, LoopResult, Seat, kept_features, run_closed_loop, run_reference
 from hil.footprint import Footprint, measure
-from hil.link import Link, LinkError
+from hil.latency import line_time_us
+from hil.link import TRIES, Link, LinkError
 from hil.provenance import file_sha256, firmware_commit, tool_version
 from hil.verdict import (
     FLASH_LIMIT_BYTES,
+    LATENCY_BUDGET_US,
     SRAM_LIMIT_BYTES,
     Check,
     Verdict,
@@ -46,6 +48,7 @@ class Job:
     f_cpu_hz: int = 16_000_000
     baud: int = 115_200
     clearance: str | None = None  # None: the policy's own
+    logits: bool = True  # asked for and compared; without them replies are shorter
     kernel: str = "auto"
     min_green_s: int = 0  # kept by the chip and by the simulated lights
     boards: str = "one"  # or "per-intersection": each chip holds that intersection's policy alone
@@ -175,7 +178,9 @@ def _judge(
     progress: Progress | None,
 ) -> Verdict:
     """The same over one board for all intersections or one for each, with the hash of the policy that it must hold."""
-    links = [Link(board) for board, _ in chips]
+    line_us = line_time_us(policy, job.baud, job.logits)
+    tries = min(TRIES, max(1, int(LATENCY_BUDGET_US // line_us)))  # a slow line has no time to repeat anything
+    links = [Link(board, tries=tries) for board, _ in chips]
     fault = None
     try:
         for link, (_, sha256) in zip(links, chips, strict=True):
@@ -198,12 +203,12 @@ def _judge(
         made += 1
         _tell(progress, f"{job.network.name} on {job.board}", made, environment.n_decisions)
 
-    result = run_closed_loop(environment, policy, seats, policy_file=str(job.policy_file), on_decision=told)
+    result = run_closed_loop(environment, policy, seats, policy_file=str(job.policy_file), logits=job.logits, on_decision=told)
     stack_bytes = _stack_bytes(links, footprint)
     reference = run_reference(job.environment(policy), policy, policy_file=str(job.policy_file))
     checks = [
         handshake,
-        check_latency(result),
+        check_latency(result, line_us=line_us),
         check_flash(footprint),
         check_ram(footprint, stack_bytes),
         check_stack(footprint, stack_bytes),
@@ -271,6 +276,7 @@ def _provenance(job: Job, policy: Policy, seed: int, board: str) -> dict[str, ob
         "f_cpu_hz": job.f_cpu_hz,
         "baud": job.baud,
         "kernel": job.kernel,
+        "logits": job.logits,
         "boards": job.boards,
         "firmware_commit": firmware_commit(project_root()),
         "policy_file": str(job.policy_file),

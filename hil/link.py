@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 BUDGET_S = 0.1  # of a decision, round trip (paper, section 4.5)
+TRIES = 3  # of a request, all within the budget
 HELLO_INTERVAL_US = 250_000  # how often HELLO is sent until a booting board answers
 
 Reply = TypeVar("Reply")
@@ -101,7 +102,7 @@ class _Exchange:
 class Link:
     """Talks to one board. `hello` first: it refuses a board that holds another policy."""
 
-    def __init__(self, board: Board, *, budget_s: float = BUDGET_S, tries: int = 3) -> None:
+    def __init__(self, board: Board, *, budget_s: float = BUDGET_S, tries: int = TRIES) -> None:
         """`budget_s` is what a decision may take on the board's clock, all `tries` together."""
         if tries < 1 or budget_s <= 0:
             raise ValueError(f"a link needs at least one try and some time, not {tries} and {budget_s} s")

@@ -66,14 +66,16 @@ def check_handshake(fault: str | None, policy_sha256: str) -> Check:
     return Check("handshake", "pass", f"policy {policy_sha256[:12]}", f"policy {policy_sha256[:12]}")
 
 
-def check_latency(result: LoopResult, budget_us: float = LATENCY_BUDGET_US) -> Check:
-    """Every decision arrived, and the slowest round trip is within the budget."""
+def check_latency(result: LoopResult, budget_us: float = LATENCY_BUDGET_US, line_us: float = 0.0) -> Check:
+    """Every decision arrived, and the slowest round trip is within the budget. `line_us`: what the bytes alone take on the
+    wire; if that is more than the budget, the verdict says that this link cannot."""
     limit = f"<= {budget_us / 1000:g} ms, each"
     missing = result.unanswered
+    hopeless = f"the line alone takes {line_us / 1000:.1f} ms: this link cannot" if line_us > budget_us else ""
     times = [record.round_trip_us for record in result.records if record.round_trip_us is not None]
     if missing:
         worst = f"{len(missing)} of {len(result.records)} decisions without an answer"
-        return Check("latency", "fail", worst, limit, missing[0].fault or "")
+        return Check("latency", "fail", worst, limit, hopeless or missing[0].fault or "")
     if not times:
         return Check("latency", "fail", "no decision was made", limit)
     late = sum(time > budget_us for time in times)
@@ -82,7 +84,7 @@ def check_latency(result: LoopResult, budget_us: float = LATENCY_BUDGET_US) -> C
         "fail" if late else "pass",
         f"max {max(times) / 1000:.3f} ms",
         limit,
-        f"{late} of {len(times)} decisions late" if late else "",
+        hopeless or (f"{late} of {len(times)} decisions late" if late else ""),
     )
 
 

@@ -10,6 +10,7 @@ from hil.job import Job, build, judge, run_job
 from hil.verdict import Verdict
 from model import pretrained_policy
 from model.policy import load_policy
+from streetflow.errors import InputError
 from tests.random_policy import write_random_policy
 from tests.shared_data import needs_data_set
 
@@ -143,3 +144,44 @@ def test_silence_fails(crossing: Job) -> None:
 
 def test_silence_from_the_start_fails_the_handshake(crossing: Job) -> None:
     assert failed(run_job(replace(crossing, firmware_flags=("-DTL_SILENT_AFTER=0",)))) == {"handshake"}
+
+
+def test_one_chip_for_each_intersection(crossing: Job) -> None:
+    """Side by side they decide as one chip does that holds the whole district."""
+    policy = pretrained_policy("arterial")
+    district = run_job(Job.named("arterial", 0, policy, kernel="table"))
+    alone = run_job(Job.named("arterial", 0, policy, boards="per-intersection"))
+    assert district.passed and alone.passed, failed(district) | failed(alone)
+    assert [record.logits for record in alone.records] == [record.logits for record in district.records]
+    assert "3 boards" in str(alone.provenance["board"])
+    sizes = [verdict.figures["footprint"] for verdict in (alone, district)]
+    assert isinstance(sizes[0], dict) and isinstance(sizes[1], dict)
+    assert sizes[0]["static_ram_bytes"] <= sizes[1]["static_ram_bytes"]
+    with pytest.raises(InputError, match="2 boards for 3 intersections"):
+        run_job(Job.named("arterial", 0, policy, board="simavr,simavr", boards="per-intersection"))
+
+
+def test_without_logits_replies_are_shorter_and_decisions_the_same(crossing: Job) -> None:
+    long, short = (run_job(replace(crossing, logits=logits, baud=1_000_000)) for logits in (True, False))
+    assert long.passed and short.passed, failed(long) | failed(short)
+    assert [record.action for record in short.records] == [record.action for record in long.records]
+    assert short.records[0].logits is None
+    trips = [verdict.figures["latency"] for verdict in (short, long)]
+    assert isinstance(trips[0], dict) and isinstance(trips[1], dict)
+    assert 900 <= trips[0]["round_trip_us"]["max"] <= 1_300 < trips[1]["round_trip_us"]["max"]
+
+
+def test_the_chip_keeps_a_minimum_green(crossing: Job) -> None:
+    verdict = run_job(replace(crossing, min_green_s=30))
+    assert verdict.passed, failed(verdict)
+    held = [record for record in verdict.records if record.logits and record.action != record.logits.index(max(record.logits))]
+    assert len(held) > 20, "a decision every 20 s: some come too early"
+    plain = run_job(crossing)
+    assert plain.figures["traffic"] != verdict.figures["traffic"]
+
+
+def test_a_line_that_is_too_slow_is_told(crossing: Job) -> None:
+    verdict = run_job(replace(crossing, baud=9600))
+    check = verdict.check("latency")
+    assert check.outcome == "fail" and check.detail == "the line alone takes 109.4 ms: this link cannot"
+    assert run_job(replace(crossing, baud=9600, f_cpu_hz=8_000_000, logits=False)).passed

@@ -56,6 +56,9 @@ def hil(
             help="One chip for all intersections of a network, or one for each, side by side (real ones: --board URL,URL,...).",
         ),
     ] = "one",
+    logits: Annotated[
+        bool, typer.Option(help="Have the chip send all logits, to be compared; without them replies are shorter.")
+    ] = True,
     min_green: Annotated[
         int, typer.Option("--min-green", metavar="S", min=0, max=255, help="Seconds that a light stays green at least.")
     ] = 0,
@@ -97,6 +100,7 @@ def hil(
             baud=baud,
             clearance=clearance,
             kernel=kernel,
+            logits=logits,
             boards=boards,
             min_green_s=min_green,
         )
