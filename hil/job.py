@@ -2,20 +2,24 @@
 
 import contextlib
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from hil.boards import Board, open_board
+from hil.boards import Board, SerialBoard, open_board
+from hil.boards.probe import answering_baud
 from hil.build import Firmware, Target, build_firmware, project_root
 from hil.closed_loop import DecisionRecord, LoopResult, Seat, kept_features, run_closed_loop, run_reference
+from hil.exchange import Counters
+from hil.fault_injection import FaultyBoard
+from hil.fault_spec import FaultSpec
 from hil.footprint import Footprint, measure
 from hil.latency import line_time_us
-from hil.link import TRIES, Link, LinkError
+from hil.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
 from hil.provenance import file_sha256, firmware_commit, tool_version
 from hil.verdict import (
     FLASH_LIMIT_BYTES,
-    LATENCY_BUDGET_US,
     SRAM_LIMIT_BYTES,
     Check,
     Verdict,
@@ -23,6 +27,7 @@ from hil.verdict import (
     check_flash,
     check_handshake,
     check_latency,
+    check_line,
     check_ram,
     check_stack,
     check_traffic,
@@ -52,6 +57,8 @@ class Job:
     kernel: str = "auto"
     min_green_s: int = 0  # kept by the chip and by the simulated lights
     boards: str = "one"  # or "per-intersection": each chip holds that intersection's policy alone
+    budget_s: float = BUDGET_S  # of a decision, round trip
+    faults: FaultSpec | None = None  # what shall go wrong on the line
     firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
 
     @classmethod
@@ -96,8 +103,11 @@ def fits(footprint: Footprint | None) -> bool:
     return footprint.flash_bytes <= FLASH_LIMIT_BYTES and footprint.static_ram_bytes < SRAM_LIMIT_BYTES
 
 
-def run_job(job: Job, *, progress: Progress | None = None) -> Verdict:
-    """Run the whole job and judge it. InputError for bad input; everything that the board does wrong is in the verdict."""
+def run_job(job: Job, *, progress: Progress | None = None, opened: Board | None = None) -> Verdict:
+    """Run the whole job and judge it. InputError for bad input; everything that the board does wrong is in the verdict.
+
+    `opened` is the job's board where it is open already: a real one can't be opened twice.
+    """
     policy = load_policy(job.policy_file)
     environment = job.environment(policy)
     _tell(progress, "building the firmware", 0, environment.n_decisions)
@@ -106,8 +116,15 @@ def run_job(job: Job, *, progress: Progress | None = None) -> Verdict:
     firmware, footprint = build(job)
     if not fits(footprint):
         return judge_fit(job, policy, footprint)
-    with open_board(job.board, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud) as board:
-        return judge(job, policy, environment, board, footprint, progress=progress)
+    with contextlib.ExitStack() as stack:
+        board = opened
+        if board is None:
+            board = stack.enter_context(open_board(job.board, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
+        return judge(job, policy, environment, _faulty(board, job), footprint, progress=progress)
+
+
+def _faulty(board: Board, job: Job) -> Board:
+    return FaultyBoard(board, job.faults) if job.faults is not None else board
 
 
 def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progress: Progress | None) -> Verdict:
@@ -132,7 +149,7 @@ def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progre
                 return judge_fit(job, policy, size)
             footprint = _larger(footprint, size)
             board = stack.enter_context(open_board(name, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
-            chips.append((board, alone.sha256))
+            chips.append((_faulty(board, job), alone.sha256))
         return _judge(job, policy, environment, chips, footprint, progress)
 
 
@@ -179,14 +196,14 @@ def _judge(
 ) -> Verdict:
     """The same over one board for all intersections or one for each, with the hash of the policy that it must hold."""
     line_us = line_time_us(policy, job.baud, job.logits)
-    tries = min(TRIES, max(1, int(LATENCY_BUDGET_US // line_us)))  # a slow line has no time to repeat anything
-    links = [Link(board, tries=tries) for board, _ in chips]
+    links = [Link(board, budget_s=job.budget_s) for board, _ in chips]
     fault = None
     try:
         for link, (_, sha256) in zip(links, chips, strict=True):
             link.hello(sha256)
     except LinkError as error:
         fault = f"{type(error).__name__}: {error}"
+        fault += _other_baud(error, chips)
     description = chips[0][0].description if len(chips) == 1 else f"{len(chips)} boards: {chips[0][0].description}"
     provenance = _provenance(job, policy, environment.seed, description)
     handshake = check_handshake(fault, policy.sha256)
@@ -205,10 +222,13 @@ def _judge(
 
     result = run_closed_loop(environment, policy, seats, policy_file=str(job.policy_file), logits=job.logits, on_decision=told)
     stack_bytes = _stack_bytes(links, footprint)
+    counters = Counters.sum(link.counters for link in links)
+    injected = dict(sum((board.injected for board, _ in chips if isinstance(board, FaultyBoard)), Counter()))
     reference = run_reference(job.environment(policy), policy, policy_file=str(job.policy_file))
     checks = [
         handshake,
-        check_latency(result, line_us=line_us),
+        check_latency(result, job.budget_s * 1e6, line_us),
+        check_line(result, counters, injected),
         check_flash(footprint),
         check_ram(footprint, stack_bytes),
         check_stack(footprint, stack_bytes),
@@ -216,9 +236,19 @@ def _judge(
         check_traffic(result, reference),
     ]
     figures = _figures(job, result, reference, footprint, stack_bytes)
-    counters = [link.counters.as_dict() for link in links]
-    figures["link"] = {name: sum(each[name] for each in counters) for name in counters[0]}
+    figures["link"] = asdict(counters)
+    figures["faults"] = injected
     return Verdict(checks, provenance, figures, result.records)
+
+
+def _other_baud(fault: LinkError, chips: Sequence[tuple[Board, str]]) -> str:
+    """Where a real board is silent or talks garbage: the baud rate at which it answers, as the end of a message."""
+    if not isinstance(fault, NoAnswer | GarbageAnswer):
+        return ""
+    for board, _ in chips:
+        if isinstance(board, SerialBoard) and (baud := answering_baud(board)):
+            return f"; not at {board.baud} baud, but at {baud} the board answers: use --baud {baud}"
+    return ""
 
 
 def _stack_bytes(links: Sequence[Link], footprint: Footprint | None) -> int | None:

@@ -5,7 +5,7 @@ Nothing here waits, retries or knows a port. The firmware's C codec is tested ag
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -17,13 +17,16 @@ VERSION = 2
 DELIMITER = b"\x00"
 HEADER_BYTES = 4  # version, type, sequence, intersection
 CRC_BYTES = 2
+FRAME_OVERHEAD_BYTES = HEADER_BYTES + CRC_BYTES + 2  # COBS and the delimiter are the other two
 MAX_PAYLOAD_BYTES = 200
 # The longest frame on the wire: COBS adds one byte per 254, the delimiter is one more.
 MAX_FRAME_BYTES = HEADER_BYTES + MAX_PAYLOAD_BYTES + CRC_BYTES + 2
 
 SEND_LOGITS = 0x01  # DECIDE flags
 WITH_LIGHT = 0x02
+VALUES_WERE_PUT = 0x04
 
+PARTS_SINCE = (1, 2)  # firmware version that knows PUT and GET
 DECIDE_BYTES = 4  # of a DECIDE request beside its values: flags, count, the light's state
 GREEN_S_MAX = 255  # of a light's state: so long, or longer
 
@@ -32,9 +35,13 @@ class MessageType(IntEnum):
     HELLO = 0x01
     DECIDE = 0x02
     STATS = 0x03
+    PUT = 0x04
+    GET = 0x05
     HELLO_REPLY = 0x81
     DECIDE_REPLY = 0x82
     STATS_REPLY = 0x83
+    PUT_REPLY = 0x84
+    GET_REPLY = 0x85
     ERROR = 0xFF
 
 
@@ -50,6 +57,8 @@ class ErrorCode(IntEnum):
     MALFORMED = 7  # 0
     FLASH_CORRUPT = 8  # 0
     BAD_PHASE = 9  # actions of the intersection
+    NO_SESSION = 10  # reset cause: MCUSR as found at boot
+    BAD_PARTS = 11  # 0
 
 
 # Errors that damage on the wire explains: sending again may help. The others are answers to an intact request.
@@ -211,6 +220,47 @@ def decode_decide(payload: bytes) -> DecideRequest:
         raise MalformedFrame(f"DECIDE payload of {len(payload)} bytes")
     light = Light(*payload[-2:]) if light_bytes else None
     return DecideRequest(struct.unpack_from(f"<{payload[1]}h", payload, 2), bool(payload[0] & SEND_LOGITS), light)
+
+
+def encode_decide_put(request: DecideRequest) -> tuple[bytes, bytes]:
+    """Payload of a DECIDE request in parts, and what PUT has to bring before: values and light as they stand in DECIDE."""
+    whole = encode_decide(request)
+    head, content = whole[:2], whole[2:]
+    return bytes((head[0] | VALUES_WERE_PUT, head[1])) + checksum(content).to_bytes(CRC_BYTES, "little"), content
+
+
+def encode_put(offset: int, part: bytes) -> bytes:
+    """Payload of a PUT request: `part` of the values, from byte `offset` on."""
+    return bytes((offset,)) + part
+
+
+def encode_get(sequence: int, offset: int, length: int) -> bytes:
+    """Payload of a GET request: at most `length` bytes of the answer to the DECIDE with that sequence number."""
+    return bytes((sequence, offset, length))
+
+
+def decode_part(length: int) -> Callable[[bytes], bytes]:
+    """For the reply to a PUT (0 bytes) or a GET. The function raises MalformedFrame unless it has that length."""
+
+    def decode(payload: bytes) -> bytes:
+        if len(payload) != length:
+            raise MalformedFrame(f"{len(payload)} bytes, not {length}")
+        return payload
+
+    return decode
+
+
+def decide_reply_bytes(beginning: bytes) -> int:
+    """How long a DECIDE reply is whose beginning is known: as long as without logits, where that is too short to tell."""
+    return _DECIDE_HEAD.size + 4 * (beginning[_DECIDE_HEAD.size - 1] if len(beginning) >= _DECIDE_HEAD.size else 0)
+
+
+def decode_gathered(whole: bytes) -> DecideReply:
+    """A DECIDE reply gathered by GET, its CRC behind it. Raises BadCrc or MalformedFrame."""
+    content, stored = whole[:-CRC_BYTES], int.from_bytes(whole[-CRC_BYTES:], "little")
+    if checksum(content) != stored:
+        raise BadCrc("the parts of this reply are not of one piece")
+    return decode_decide_reply(content)
 
 
 def encode_hello_reply(reply: HelloReply) -> bytes:

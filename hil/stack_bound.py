@@ -20,7 +20,10 @@ LIMIT_BYTES = 2048
 SKIPS = frozenset({"cpse", "sbrc", "sbrs", "sbic", "sbis"})
 ENDS = frozenset({"ret", "reti"})
 STACK_POINTER_LOW = "0x3d"
-KERNELS = re.compile(r"kernel_\d+$")  # what the kernel's entry calls by pointer
+INDIRECT = {  # functions that call by pointer, and what
+    "infer_kernel": re.compile(r"kernel_\d+$"),
+    "tell_decision": re.compile(r"(frame_put|tell_window)$"),
+}
 
 _SYMBOL = re.compile(r"^([0-9a-f]+) <(\S+)>:$")
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t(\S+)(?:\t([^;]*?))?\s*(?:;.*?(?:0x([0-9a-f]+)\b.*)?)?$")
@@ -64,6 +67,8 @@ class _Program:
         self.names: dict[int, str] = {}
         self.code: dict[int, Instruction] = {}
         self._known: dict[int, tuple[tuple[str, int], ...]] = {}
+        self._calls: dict[int, dict[int, int]] = {}
+        self._allow_interrupts: set[int] = set()
         lines: list[tuple[int, str, tuple[str, ...], str | None]] = []
         for line in disassembly.splitlines():
             if match := _SYMBOL.match(line):
@@ -81,9 +86,18 @@ class _Program:
         program = self._deepest(by_name["main"], ())
         bad = by_name.get("__bad_interrupt")
         vectors = [self.code[at].target for at in range(VECTOR_BYTES, self._vectors_end(), VECTOR_BYTES) if at in self.code]
-        interrupts = [self._deepest(entry, ()) for entry in set(vectors) if entry is not None and entry != bad]
+        entries = {entry for entry in vectors if entry is not None and entry != bad}
+        interrupts = [self._deepest(entry, ()) for entry in entries]
+        for entry in entries:
+            self._refuse_nesting(entry, entry)
         interrupt = max(interrupts, key=_size, default=())
         return StackBound(_size(program) + _size(interrupt), program, interrupt)
+
+    def _refuse_nesting(self, interrupt: int, function: int) -> None:
+        if function in self._allow_interrupts:
+            raise InputError(self.elf, self.names.get(interrupt, hex(interrupt)), "allows interrupts in an interrupt")
+        for callee in self._calls[function]:
+            self._refuse_nesting(interrupt, callee)
 
     def _vectors_end(self) -> int:
         return min(address for address in self.names if address > 0)
@@ -121,6 +135,8 @@ class _Program:
             kind = instruction.name
             if kind in ENDS:
                 continue
+            if kind == "sei":
+                self._allow_interrupts.add(entry)
             if kind == "ijmp":
                 raise InputError(self.elf, name, f"jumps to an unknown place at 0x{at:x}")
             if kind in ("call", "rcall", "icall"):
@@ -139,14 +155,17 @@ class _Program:
                 open_paths.append((instruction.target, depth, frame))
             elif kind in SKIPS:
                 open_paths.append((self.code[instruction.following].following, depth, frame))
+        self._calls[entry] = calls
         return max(deepest.values()), calls
 
     def _callees(self, instruction: Instruction, name: str, at: int) -> list[int]:
         if instruction.target is not None:
             return [instruction.target]
-        if name != "infer_kernel":
+        pattern = INDIRECT.get(name.partition(".")[0])  # the compiler's own copies have a suffix
+        callees = [address for address, symbol in self.names.items() if pattern and pattern.match(symbol)]
+        if not callees:
             raise InputError(self.elf, name, f"calls an unknown function at 0x{at:x}")
-        return [address for address, symbol in self.names.items() if KERNELS.match(symbol)]
+        return callees
 
 
 def _moved(instruction: Instruction, depth: int, frame: int) -> tuple[int, int]:

@@ -4,12 +4,14 @@ A claim that a board cannot show (compute cycles of a host build, say) is "not m
 and is printed as such.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from rich.table import Table
 
 from hil.closed_loop import DecisionRecord, LoopResult
+from hil.exchange import Counters
 from hil.footprint import Footprint
 from hil.latency import LatencyStats
 
@@ -86,6 +88,30 @@ def check_latency(result: LoopResult, budget_us: float = LATENCY_BUDGET_US, line
         limit,
         hopeless or (f"{late} of {len(times)} decisions late" if late else ""),
     )
+
+
+def check_line(result: LoopResult, counters: Counters, injected: Mapping[str, int]) -> Check:
+    """No phase was taken from a damaged answer or another firmware; what the line did to get there is told, not judged."""
+    wrong = len(result.unequal)
+    told = [
+        _counted(counters.retries, "retry", "retries"),
+        *(
+            _counted(count, word, words)
+            for count, word, words in (
+                (counters.in_parts, "decision in parts", "decisions in parts"),
+                (counters.sessions_lost, "restart of the chip", "restarts of the chip"),
+                (len(result.unanswered), "decision without an answer: phase kept", "decisions without an answer: phase kept"),
+            )
+            if count
+        ),
+    ]
+    remark = "; injected: " + ", ".join(f"{count} {kind}" for kind, count in injected.items()) if injected else ""
+    measured = f"{wrong} wrong phases or logits" if wrong else "no wrong phase"
+    return Check("line", "fail" if wrong else "pass", measured, "no wrong phase", ", ".join(told) + remark)
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
 
 
 def check_flash(footprint: Footprint | None) -> Check:

@@ -1,4 +1,4 @@
-"""Which states a trained sub-graph visits, and which quantisation decides best on them."""
+"""Which quantisation decides best on the states that a trained sub-graph visits."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from model.float_policy import FloatPolicy, GroupWeights
 from model.integer import IntegerPolicy
-from model.learning import explore, group_seed
 from model.policy import IntersectionPolicy
 from model.quantise import Headroom, KeptFeature, quantise
-from model.subgraph import Choice, SubGraph
-from model.training import TrafficEnvironment, greedy_actions
 
 INPUT_HEADROOMS = (1.0, 1.25, 1.5)
 HIDDEN_HEADROOMS = (1.15, 1.2, 1.25, 1.3)
@@ -29,37 +25,6 @@ class Calibrated:
     headroom: Headroom
     agreement: float  # share of the states on which integers and float choose the same action
     regret: float  # mean loss of the float policy's own value by the integers' choices
-
-
-def visited_states(
-    environments: Sequence[TrafficEnvironment],
-    graph: SubGraph,
-    choice: Choice,
-    lsb_per_unit: Sequence[int],
-    train_seeds: Sequence[int],
-    epsilons: Sequence[float],
-) -> npt.NDArray[np.int32]:
-    """int32[T, G, K, W]: the kept features of all states of one episode per entry of `epsilons` (0 =
-    greedy), replicas side by side.
-
-    A little exploration shows the integers the neighbourhood of the float policy's own run, where their
-    slips would lead."""
-    counts = [len(environment.intersections) for environment in environments]
-    edges = np.concatenate([[0], np.cumsum(counts)])
-    seeds = np.array([group_seed(seed, i) for seed, count in zip(train_seeds, counts, strict=True) for i in range(count)])
-    n_actions = np.array([len(each.phases) for environment in environments for each in environment.intersections])
-    scale = torch.from_numpy(1.0 / np.array(lsb_per_unit, dtype=np.float32)[choice.features])[:, :, None, None]
-    kept = choice.features
-    frames = []
-    for run, epsilon in enumerate(epsilons):
-        frame = np.concatenate([environment.reset() for environment in environments])
-        for decision in range(environments[0].n_decisions):
-            frames.append(frame[np.arange(len(frame))[:, None], kept])
-            actions = greedy_actions(graph, frame, kept, scale)
-            # steps counted backwards from 2^62: numbers that training never used
-            actions = explore(actions, n_actions, epsilon, seeds, (1 << 62) - run * 100_000 - decision)
-            frame = np.concatenate([e.step(actions[edges[r] : edges[r + 1]])[0] for r, e in enumerate(environments)])
-    return np.stack(frames)
 
 
 def calibrate(

@@ -1,22 +1,14 @@
-"""The pieces of deep Q-learning that training is made of: randomness, replay, exploration, the two
-objectives, target network.
-
-There are no terminal states (paper-protocol: "DQN without terminal states"). Every loss is summed over
-groups, each group's share being its own mean over its minibatch, so a group learns exactly what it would
-learn alone.
-"""
+"""The pieces of deep Q-learning that training is made of: randomness, exploration, schedules, replay."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from numba import njit
+from torch import Tensor
 
-from model.supergraph import SuperGraph, ValueGraph, entropies
-
+Float32 = npt.NDArray[np.float32]
 UInt64 = npt.NDArray[np.uint64]
 Int64 = npt.NDArray[np.int64]
 
@@ -69,20 +61,25 @@ class Replay:
     """The last `capacity` transitions of G groups that step together, across episodes of equal length.
 
     Observations are stored once: an episode of D decisions leaves D + 1 frames, so transition t (counted
-    from the start of training) goes from frame t + t // D to the next. Frames int16[n_frames, G, F, W];
+    from the start of training) goes from frame t + t // D to the next. Frames int16[n_frames, G, S];
     actions int64, rewards float32 [capacity, G].
     """
 
-    def __init__(self, capacity: int, n_decisions: int, frame_shape: tuple[int, int, int]) -> None:
+    def __init__(self, capacity: int, n_decisions: int, groups: int, size: int) -> None:
         self.capacity, self.n_decisions = capacity, n_decisions
-        self.frames = np.zeros((capacity + capacity // n_decisions + 2, *frame_shape), dtype=np.int16)
-        self.actions = np.zeros((capacity, frame_shape[0]), dtype=np.int64)
-        self.rewards = np.zeros((capacity, frame_shape[0]), dtype=np.float32)
+        self.frames = np.zeros((capacity + capacity // n_decisions + 2, groups, size), dtype=np.int16)
+        self.actions = np.zeros((capacity, groups), dtype=np.int64)
+        self.rewards = np.zeros((capacity, groups), dtype=np.float32)
         self.count = 0  # transitions ever stored
 
     @property
     def size(self) -> int:
         return min(self.count, self.capacity)
+
+    @property
+    def last_frame(self) -> npt.NDArray[np.int16]:
+        """int16[G, S]: the frame that the next transition starts from (within an episode)."""
+        return np.asarray(self.frames[self._frame(self.count)])
 
     def start_episode(self, frame: npt.NDArray[np.integer]) -> None:
         if self.count % self.n_decisions:
@@ -90,7 +87,7 @@ class Replay:
         self.frames[self._frame(self.count)] = frame
 
     def add(self, actions: Int64, rewards: npt.NDArray[np.floating], frame: npt.NDArray[np.integer]) -> None:
-        """One transition of all groups: from the last frame, by actions[G], to `frame` int[G, F, W], paying
+        """One transition of all groups: from the last frame, by actions[G], to `frame` int[G, S], paying
         rewards[G]."""
         slot = self.count % self.capacity
         self.actions[slot], self.rewards[slot] = actions, rewards
@@ -105,27 +102,38 @@ class Replay:
         places = (uniforms(seeds, STREAM_REPLAY, step, batch) * self.size).astype(np.int64)
         return self.count - self.size + places
 
-    def gather(
-        self, transitions: Int64, features: Int64 | None = None
-    ) -> tuple[npt.NDArray[np.int16], Int64, npt.NDArray[np.float32], npt.NDArray[np.int16]]:
-        """(states int16[G, F, B, W], actions [G, B], rewards [G, B], next states) of transitions[G, B].
-
-        features [G, K] limits states to those features."""
-        groups = np.arange(len(transitions))
+    def gather(self, transitions: Int64, scale: Float32) -> tuple[Float32, Int64, Float32, Float32]:
+        """(states float32[G, B, S], actions [G, B], rewards [G, B], next states) of transitions[G, B]; states are frames times
+        scale[G, S]."""
         frame = transitions + transitions // self.n_decisions
-        kept = np.arange(self.frames.shape[2])[None, :] if features is None else features
-        place = (groups[:, None, None], kept[:, :, None])
-        states = self.frames[(frame % len(self.frames))[:, None, :], *place]
-        next_states = self.frames[((frame + 1) % len(self.frames))[:, None, :], *place]
-        slots = transitions % self.capacity
-        return states, self.actions[slots, groups[:, None]], self.rewards[slots, groups[:, None]], next_states
+        states, next_states = np.empty((2, *transitions.shape, scale.shape[1]), np.float32)
+        _gather(self.frames, frame % len(self.frames), scale, states)
+        _gather(self.frames, (frame + 1) % len(self.frames), scale, next_states)
+        slots, groups = transitions % self.capacity, np.arange(len(transitions))[:, None]
+        return states, self.actions[slots, groups], self.rewards[slots, groups], next_states
+
+    def states(self, transitions: Int64) -> npt.NDArray[np.int16]:
+        """int16[T, G, S]: the frames that the transitions [T] start from."""
+        return np.asarray(self.frames[(transitions + transitions // self.n_decisions) % len(self.frames)])
+
+    def keep(self, columns: Int64) -> None:
+        """From now on frames hold only columns[G, S'] of what they held; -1 is a zero."""
+        frames = np.zeros((len(self.frames), *columns.shape), np.int16)
+        used = self._used_frames()
+        groups = np.arange(columns.shape[0])[:, None]
+        for first in range(0, used, 1024):
+            part = slice(first, min(first + 1024, used))
+            frames[part] = np.where(columns >= 0, self.frames[part][:, groups, columns], 0)
+        self.frames = frames
+
+    def _used_frames(self) -> int:
+        return min(len(self.frames), self.count + self.count // self.n_decisions + 1)
 
     def state(self) -> dict[str, Tensor | int]:
         """What a checkpoint needs: only the part in use."""
-        frames = min(len(self.frames), self.count + self.count // self.n_decisions + 1)
         return {
             "count": self.count,
-            "frames": torch.from_numpy(self.frames[:frames].copy()),
+            "frames": torch.from_numpy(self.frames[: self._used_frames()].copy()),
             "actions": torch.from_numpy(self.actions[: self.size].copy()),
             "rewards": torch.from_numpy(self.rewards[: self.size].copy()),
         }
@@ -137,55 +145,10 @@ class Replay:
             getattr(self, name)[: len(saved)] = saved
 
 
-class Minibatch:
-    """One minibatch per group as tensors, with the targets y = r + gamma * max_a Q_target(s', a) already
-    worked out."""
-
-    def __init__(
-        self,
-        states: Tensor,  # float32[G, F, B, W] feature values
-        actions: Tensor,  # int64[G, B]
-        rewards: Tensor,  # float32[G, B]
-        next_states: Tensor,  # float32[G, F, B, W]
-        target: ValueGraph,
-        gamma: float,
-    ) -> None:
-        self.states, self.actions = states, actions
-        with torch.no_grad():
-            self.targets = rewards + gamma * target.best_values(next_states)
-
-
-def td_losses(graph: ValueGraph, minibatch: Minibatch) -> Tensor:
-    """The first objective, per group: mean over the minibatch of (y - Q(s, a))^2, float32[G]."""
-    chosen = graph.values(minibatch.states).gather(2, minibatch.actions[:, :, None])[:, :, 0]
-    return (minibatch.targets - chosen).square().mean(dim=1)
-
-
-def alpha_step(graph: SuperGraph, minibatch: Minibatch, optimizer: torch.optim.Optimizer, beta: float) -> None:
-    """One step of the alphas on both objectives: squared error + beta * sum of the layers' entropies. The
-    weights don't move."""
-    parameters = graph.alpha_logits()
-    loss = td_losses(graph, minibatch).sum() + beta * entropies(parameters).sum()
-    _step(loss, parameters, optimizer)
-
-
-def theta_step(
-    graph: ValueGraph, theta: Sequence[nn.Parameter], minibatch: Minibatch, optimizer: torch.optim.Optimizer
-) -> Tensor:
-    """One step of the weights on the first objective; the alphas don't move. Returns the losses before the
-    step, float32[G]."""
-    losses = td_losses(graph, minibatch)
-    _step(losses.sum(), theta, optimizer)
-    return losses.detach()
-
-
-def _step(loss: Tensor, parameters: Sequence[nn.Parameter], optimizer: torch.optim.Optimizer) -> None:
-    for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-        parameter.grad = gradient
-    optimizer.step()
-
-
-@torch.no_grad()
-def update_target(target: Iterable[Tensor], online: Iterable[Tensor], tau: float) -> None:
-    """target += tau * (online - target), for every parameter."""
-    torch._foreach_lerp_(list(target), list(online), tau)
+@njit(cache=True, nogil=True)
+def _gather(frames, numbers, scale, out):  # type: ignore[no-untyped-def]
+    """out[g, b] = frames[numbers[g, b], g] * scale[g]."""
+    for g in range(numbers.shape[0]):
+        for b in range(numbers.shape[1]):
+            for j in range(scale.shape[1]):
+                out[g, b, j] = frames[numbers[g, b], g, j] * scale[g, j]

@@ -17,10 +17,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from model.config import KEPT_FEATURES
 from model.float_policy import GroupWeights
-from model.supergraph import SuperGraph, ValueGraph
-
-KEPT_FEATURES = 2  # the paper keeps two, as many as its baselines use; and one component in each of layers 2 and 3
+from model.supergraph import GraphShape, SuperGraph, ValueGraph
 
 
 @dataclass(frozen=True)
@@ -32,28 +31,58 @@ class Choice:
     layer3: npt.NDArray[np.int64]  # [G] component of layer 3
     hidden: npt.NDArray[np.int64]  # [G, 2] their widths
 
+    @classmethod
+    def joined(cls, parts: Sequence[Choice]) -> Choice:
+        """The choices of several batches of groups, one after the other."""
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])})
+
 
 def strongest(supergraph: SuperGraph, kept_features: int = KEPT_FEATURES, max_parameters: int | None = None) -> Choice:
     """The features and components of the greatest alphas; on a tie the lower number. Some path always exists: each layer's
     alphas sum to 1, so each layer has a greatest one, and every component is linked to all of the next layer (paper, Appendix
     B.2).
 
-    max_parameters: take the pair of components with the greatest product of alphas among those that give each intersection at
-    most so many weights and biases. ValueError if none does."""
+    max_parameters: an intersection's sub-graph must not have more weights and biases. Features are taken in the order of their
+    alphas, passing over those too wide for what is left with the smallest components, and of the pairs of components that fit
+    then, the one with the greatest product of alphas. ValueError if nothing fits."""
     shape = supergraph.shape
     alpha1, alpha2, alpha3 = (alpha.detach().cpu().numpy() for alpha in supergraph.alphas())
-    features = np.sort(np.argsort(-alpha1, axis=1, kind="stable")[:, :kept_features], axis=1).astype(np.int64)
+    order = np.argsort(-alpha1, axis=1, kind="stable")
     weight = alpha2[:, :, None] * alpha3[:, None, :]  # [G, C2, C3]
-    if max_parameters is not None:
+    if max_parameters is None:
+        features = np.sort(order[:, :kept_features], axis=1).astype(np.int64)
+    else:
+        room = input_room(shape, max_parameters)
+        features = np.stack(
+            [_first_fitting(*group, kept_features) for group in zip(order, shape.feature_widths, room, strict=True)]
+        )
         widths = np.take_along_axis(shape.feature_widths, features, axis=1)
         count = parameter_counts(widths, shape.n_actions, shape.layer2_dims, shape.layer3_dims)
-        if (count.min(axis=(1, 2)) > max_parameters).any():
-            raise ValueError(f"the smallest sub-graph has {count.min(axis=(1, 2)).max()} parameters, {max_parameters} allowed")
         weight = np.where(count <= max_parameters, weight, -1.0)
     best = weight.reshape(len(weight), -1).argmax(axis=1)
     layer2, layer3 = np.divmod(best, len(shape.layer3_dims))
     hidden = np.stack([np.array(shape.layer2_dims)[layer2], np.array(shape.layer3_dims)[layer3]], axis=1)
     return Choice(features, layer2.astype(np.int64), layer3.astype(np.int64), hidden.astype(np.int64))
+
+
+def input_room(shape: GraphShape, max_parameters: int) -> npt.NDArray[np.int64]:
+    """int64[G]: the greatest sum of (width + 1) over the kept features that the smallest components leave room for."""
+    d2, d3 = min(shape.layer2_dims), min(shape.layer3_dims)
+    return np.asarray((max_parameters - (d2 + 1) * d3 - (d3 + 1) * shape.n_actions) // d2, np.int64)
+
+
+def _first_fitting(order: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], room: int, count: int) -> npt.NDArray[np.int64]:
+    """The first `count` features of `order`, ascending, passing over those after which the narrowest wouldn't fit any more."""
+    taken: list[int] = []
+    for feature in order:
+        if len(taken) == count:
+            break
+        others = np.sort(np.delete(widths, [*taken, feature]))[: count - len(taken) - 1]
+        if int(sum(widths[taken] + 1) + widths[feature] + 1 + (others + 1).sum()) <= room:
+            taken.append(int(feature))
+    if len(taken) < count:
+        raise ValueError(f"no {count} features fit: there is room for {room} inputs and biases")
+    return np.sort(np.array(taken, np.int64))
 
 
 def parameter_counts(
@@ -67,25 +96,31 @@ def parameter_counts(
 
 
 class SubGraph(ValueGraph):
-    """A batch of G sub-graphs with the super-graph's weights. Its x holds only the kept features: [G, K, B,
-    W]."""
+    """A batch of G sub-graphs with the super-graph's weights. Its x holds only the kept features, each padded to the widest
+    kept one's `width` W: float32[G, B, K * W]."""
 
     def __init__(self, supergraph: SuperGraph, choice: Choice) -> None:
         shape = supergraph.shape
         super().__init__(shape.n_actions, shape.max_actions)
         groups = torch.arange(shape.n_groups)
-        features, layer2, layer3 = (torch.from_numpy(kept) for kept in (choice.features, choice.layer2, choice.layer3))
+        layer2, layer3 = (torch.from_numpy(kept) for kept in (choice.layer2, choice.layer3))
         p2, p3 = max(shape.layer2_dims), max(shape.layer3_dims)
+        self.width = kept_width(shape, choice)
 
         def taken(block: Tensor) -> nn.Parameter:
             return nn.Parameter(block.detach().clone().contiguous())
 
-        columns2 = (layer2[:, None] * p2 + torch.arange(p2))[:, None, None, :]  # of the chosen component, [G, 1, 1, P2]
-        columns3 = (layer3[:, None] * p3 + torch.arange(p3))[:, None, :]  # [G, 1, P3]
-        kept1 = supergraph.w1[groups[:, None], features]  # [G, K, W, C2 * P2]
-        bias1 = supergraph.b1[groups[:, None], features]
-        self.w1 = taken(kept1.gather(3, columns2.expand(*kept1.shape[:3], p2)))  # [G, K, W, P2]
-        self.b1 = taken(bias1.gather(3, columns2.expand(*bias1.shape[:3], p2)))  # [G, K, 1, P2]
+        device = supergraph.w2.device
+        w1 = torch.zeros(shape.n_groups, choice.features.shape[1], self.width, p2, device=device)
+        b1 = torch.zeros(shape.n_groups, choice.features.shape[1], 1, p2, device=device)
+        for g, features in enumerate(choice.features):
+            columns = slice(int(layer2[g]) * p2, int(layer2[g]) * p2 + p2)  # of the chosen component
+            for k, feature in enumerate(features):
+                weights, biases = supergraph.feature_weights(int(feature))
+                held = min(self.width, weights.shape[1])
+                w1[g, k, :held], b1[g, k] = weights[g, :held, columns], biases[g, :, columns]
+        self.w1, self.b1 = taken(w1), taken(b1)  # [G, K, W, P2], [G, K, 1, P2]
+        columns3 = (layer3[:, None] * p3 + torch.arange(p3))[:, None, :].to(device)  # [G, 1, P3]
         kept2, bias2 = supergraph.w2[groups, layer2], supergraph.b2[groups, layer2]
         self.w2 = taken(kept2.gather(2, columns3.expand(*kept2.shape[:2], p3)))  # [G, P2, P3]
         self.b2 = taken(bias2.gather(2, columns3.expand(*bias2.shape[:2], p3)))  # [G, 1, P3]
@@ -95,18 +130,42 @@ class SubGraph(ValueGraph):
     def theta(self) -> list[nn.Parameter]:
         return [self.w1, self.b1, self.w2, self.b2, self.w3, self.b3]
 
+    def activations(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Inputs [G * K, B, W], branches [G * K, B, P2], h1 [G, B, P2], h2 [G, B, P3]."""
+        groups, kept = self.w1.shape[:2]
+        batch = x.shape[1]
+        inputs = x.view(groups, batch, kept, -1).transpose(1, 2).flatten(0, 1)
+        branches = torch.relu_(torch.baddbmm(self.b1.flatten(0, 1), inputs, self.w1.flatten(0, 1)))
+        h1 = branches.view(groups, kept, batch, -1).sum(dim=1)
+        return inputs, branches, h1, torch.relu_(torch.baddbmm(self.b2, h1, self.w2))
+
     def forward(self, x: Tensor) -> Tensor:
-        groups, kept, batch, width = x.shape
-        branches = torch.baddbmm(self.b1.flatten(0, 1), x.reshape(groups * kept, batch, width), self.w1.flatten(0, 1))
-        h1 = torch.relu_(branches).view(groups, kept, batch, -1).sum(dim=1)
-        h2 = torch.relu_(torch.baddbmm(self.b2, h1, self.w2))
-        return torch.baddbmm(self.b3, h2, self.w3)
+        return torch.baddbmm(self.b3, self.activations(x)[3], self.w3)
 
 
-def group_weights(subgraph: SubGraph, choice: Choice, group: int, widths: list[int], n_actions: int) -> GroupWeights:
-    """Group `group` out of the batch, without padding; widths: the numbers in each kept feature."""
-    w1, b1, w2, b2, w3, b3 = (parameter[group].detach().cpu().numpy() for parameter in subgraph.theta())
-    h1, h2 = (int(width) for width in choice.hidden[group])
+def kept_width(shape: GraphShape, choice: Choice) -> int:
+    """The width that all kept features are padded to."""
+    return int(np.take_along_axis(shape.feature_widths, choice.features, axis=1).max())
+
+
+def kept_columns(shape: GraphShape, choice: Choice) -> npt.NDArray[np.int64]:
+    """int64[G, K * W]: where a sub-graph's inputs lie in a packed row of the super-graph's; -1 for padding."""
+    width = kept_width(shape, choice)
+    columns = np.full((*choice.features.shape, width), -1, np.int64)
+    for g, features in enumerate(choice.features):
+        for k, feature in enumerate(features):
+            own = int(shape.feature_widths[g, feature])
+            columns[g, k, :own] = shape.packing.starts[feature] + np.arange(own)
+    return columns.reshape(len(columns), -1)
+
+
+def trimmed(
+    theta: Sequence[npt.NDArray[np.float32]], hidden: npt.NDArray[np.int64], widths: Sequence[int], n_actions: int
+) -> GroupWeights:
+    """One group's weights (of `SubGraph.theta`, without the leading axis) without padding; widths: the numbers in each kept
+    feature."""
+    w1, b1, w2, b2, w3, b3 = theta
+    h1, h2 = (int(width) for width in hidden)
     return GroupWeights(
         layer1_weights=[w1[k, :width, :h1].T.copy() for k, width in enumerate(widths)],
         layer1_biases=[b1[k, 0, :h1].copy() for k in range(len(widths))],

@@ -35,9 +35,9 @@ def write_report(
         "rows": [_row_as_dict(row) for row in rows],
         "dashes": [{"network": network, "model": model, "why": why} for (network, model), why in dashes.items()],
         "pairs": [dataclasses.asdict(pair) for pair in pairs],
-        "cells": [dataclasses.asdict(cell) for cell in cells],
+        "made_from": _inputs(cells),
     }
-    stem.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    stem.with_suffix(".json").write_text(_one_line_each(content), encoding="utf-8")
     stem.with_suffix(".md").write_text(markdown(rows, dashes, pairs, made), encoding="utf-8")
 
 
@@ -126,6 +126,27 @@ def _write_csv(file: Path, cells: Sequence[Cell]) -> None:
             for arithmetic, outcome in cell.outcomes.items():
                 figures = [outcome.average_travel_time_s, outcome.throughput_veh_per_min, cell.wall_s]
                 writer.writerow([cell.network, cell.model, arithmetic, cell.flow, cell.seed, *figures])
+
+
+def _one_line_each(content: Mapping[str, Any]) -> str:
+    """JSON with one line per entry of each list, which a difference can show."""
+    parts = []
+    for name, value in content.items():
+        if isinstance(value, list):
+            lines = ",\n  ".join(json.dumps(entry) for entry in value)
+            parts.append(f" {json.dumps(name)}: [\n  {lines}\n ]" if value else f" {json.dumps(name)}: []")
+        else:
+            parts.append(f" {json.dumps(name)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _inputs(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """What the runs depended on (files' hashes, settings), each once."""
+    found: dict[str, dict[str, Any]] = {}
+    for cell in cells:
+        entry = {"network": cell.network, "flow": cell.flow} | cell.identity
+        found.setdefault(json.dumps(entry, sort_keys=True), entry)
+    return list(found.values())
 
 
 def _row_as_dict(row: Row) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Everything behind `tinylight train`: train, quantise, measure, write the policy file with its
+"""Everything behind `tinylight train`: train, quantise, choose, measure, write the policy file with its
 provenance."""
 
 from __future__ import annotations
@@ -8,21 +8,28 @@ import hashlib
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from model.calibration import Calibrated, calibrate, visited_states
+from model.calibration import Calibrated, calibrate
+from model.config import TrainingConfig
 from model.evaluate import evaluate
 from model.policy import Measured, Policy, Provenance, save_policy
 from model.quantise import KeptFeature
-from model.subgraph import group_weights
-from model.training import Progress, Trained, TrainingConfig, train
+from model.subgraph import input_room
+from model.supergraph import GraphShape
+from model.training import Progress, Snapshot, Trained, train
 from streetflow.environment import Environment
 from streetflow.features import PRESETS, resolve_features
 from streetflow.network import Network, find_network
 
-CALIBRATION_EPSILONS = (0.0, 0.02, 0.05, 0.1)  # one episode each
+OPTIONS = (
+    *("replicas", "features", "clearance", "search-episodes", "refine-episodes", "max-parameters", "kept-features"),
+    *("kept-episodes", "share", "double-q", "updates-per-decision", "halve-every"),
+)
+"""What has an option of its own in `tinylight train`; other fields of the config go by --set."""
 
 
 def train_policy(
@@ -39,113 +46,190 @@ def train_policy(
     checkpoint: Path | None = None,
     resume_from: Path | None = None,
     measure_flows: Sequence[int] | None = None,
+    threads: int = 1,
+    device: str = "cpu",
 ) -> Policy:
     """Trains on one flow of a network and writes the policy file `out`.
 
-    With replicas R > 1 the seeds seed .. seed + R - 1 train side by side, and the one whose *integers* have
-    the least average travel time on the training flow is kept; no other flow is looked at before.
+    With replicas R > 1 the seeds seed .. seed + R - 1 train side by side, and the best on the training flow is kept (see
+    `train_policies`); no other flow is looked at before.
     measure_flows: flows to run the finished policy on, for the file's `measured` (default: all of the
     network). InputError on an unknown network, flow or feature and on a foreign checkpoint.
     """
     if isinstance(network, str):
         network = find_network(network)
+    policy = train_policies(
+        network,
+        [flow],
+        seed,
+        replicas=replicas,
+        features=features,
+        clearance=clearance,
+        config=config,
+        progress=progress,
+        checkpoint=checkpoint,
+        resume_from=resume_from,
+        threads=threads,
+        device=device,
+        out_name=out.name,
+    )[0]
+    measured = _measure(network, policy, range(len(network.flow_files)) if measure_flows is None else measure_flows)
+    policy = _changed(policy, measured=measured)
+    save_policy(policy, out)
+    return policy
+
+
+def train_policies(
+    network: str | Network,
+    flows: Sequence[int],
+    seed: int | Sequence[int],
+    *,
+    replicas: int = 1,
+    features: str = "release",
+    clearance: str = "hold",
+    config: TrainingConfig | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    checkpoint: Path | None = None,
+    resume_from: Path | None = None,
+    threads: int = 1,
+    device: str = "cpu",
+    out_name: str = "policy.json",
+) -> list[Policy]:
+    """One policy for each flow, each trained on its flow alone, all side by side in one batch; each `measured` on its flow.
+
+    seed: of all flows, or one a flow. Flow by flow, the candidates are the seeds seed .. seed + replicas - 1, and of each
+    the final weights and those after its best `config.kept_episodes` episodes. The one is taken whose travel time on the flow
+    is least, in integers or in float, whichever is worse: what is good in one only is luck that won't last. A flow's policy is
+    the same, whatever other flows train beside it (but for the rounding of sums where a single network trains alone).
+    """
+    if isinstance(network, str):
+        network = find_network(network)
     config = config or TrainingConfig()
-    names = features if features in PRESETS else [name.strip() for name in features.split(",")]
-    features = names if isinstance(names, str) else ",".join(names)
+    features = features if features in PRESETS else ",".join(name.strip() for name in features.split(","))
+    names = searched_features(network, flows[0], features, config)
     lsb_per_unit = [spec.lsb_per_unit for spec in resolve_features(names)]
-    hashes = {
-        "roadnet_sha256": _file_sha256(network.roadnet_file),
-        "flow_sha256": _file_sha256(network.flow_file(flow)),
-    }
-    seeds = list(range(seed, seed + replicas))
-    environments = [Environment(network, flow, features=names, clearance=clearance) for _ in seeds]
+    hashes = {flow: _hashes(network, flow) for flow in flows}
+    first_seeds = [seed] * len(flows) if isinstance(seed, int) else list(seed)
+    seeds = [s for first in first_seeds for s in range(first, first + replicas)]
+    environments = [Environment(network, flow, features=names, clearance=clearance) for flow in flows for _ in range(replicas)]
     trained = train(
         environments,
         seeds,
         lsb_per_unit,
         config,
-        task=hashes | {"flow": flow, "features": features, "clearance": clearance},
+        task={"roadnet": _file_sha256(network.roadnet_file), "flows": [hashes[flow]["flow_sha256"] for flow in flows]}
+        | {"features": features, "clearance": clearance},
         progress=progress,
         checkpoint=checkpoint,
         resume_from=resume_from,
+        threads=threads,
+        device=device,
     )
     assert trained is not None  # train stops early only when asked to
+    policies = []
+    for f, flow in enumerate(flows):
+        numbers = range(f * replicas, (f + 1) * replicas)
+        candidates = []
+        for replica in numbers:
+            for snapshot in trained.snapshots[replica]:
+                calibrated = _calibrated(trained, environments[replica], lsb_per_unit, replica, snapshot)
+                provenance = Provenance(
+                    command=_command(network.name, flow, first_seeds[f], replicas, features, clearance, config, out_name),
+                    tool_version=_tool_version(),
+                    torch_version=str(torch.__version__),
+                    numpy_version=np.__version__,
+                    network=network.name,
+                    flow=flow,
+                    engine="builtin",
+                    engine_seed=environments[replica].seed,
+                    train_seed=seeds[replica],
+                    search_episodes=config.search_episodes,
+                    refine_episodes=config.refine_episodes,
+                    **hashes[flow],
+                    feature_preset=features,
+                    settings=_settings(config, replicas, snapshot, calibrated),
+                    notes=[],
+                )
+                draft = Policy.sealed(
+                    network=network.name,
+                    decision_interval_s=environments[replica].decision_interval_s,
+                    clearance=clearance,
+                    provenance=provenance,
+                    measured=[],
+                    intersections=[each.part for each in calibrated],
+                )
+                measured = _measure(network, draft, [flow])[0]
+                time_s = max(measured.integer_average_travel_time_s, measured.float_average_travel_time_s)
+                candidates.append((time_s, seeds[replica], snapshot.episode, draft))
+        time_s, train_seed, episode, draft = min(candidates, key=lambda candidate: candidate[0])
+        notes = []
+        if len(candidates) > 1:
+            by_seed = {s: min(c[0] for c in candidates if c[1] == s) for s in sorted({c[1] for c in candidates})}
+            listed = ", ".join(f"{s}: {best:.2f}" for s, best in by_seed.items())
+            notes.append(
+                f"kept train seed {train_seed} of {replicas}, weights after refinement episode {episode} ({len(candidates)} "
+                f"candidates), for the least average travel time on the training flow {flow} alone, the worse of integers and "
+                f"float (best of each seed, s: {listed})"
+            )
+        provenance = draft.provenance.model_copy(update={"notes": notes})
+        policies.append(_changed(draft, provenance=provenance, measured=_measure(network, draft, [flow])))
+    return policies
 
-    states = visited_states(environments, trained.graph, trained.choice, lsb_per_unit, seeds, CALIBRATION_EPSILONS)
-    first = environments[0]
-    count = len(first.intersections)
-    candidates = []
-    for replica, train_seed in enumerate(seeds):
-        calibrated = [_calibrated(trained, first, states, lsb_per_unit, replica * count + n, n) for n in range(count)]
-        settings = {
-            **dataclasses.asdict(config),
-            "layer2_dims": list(config.layer2_dims),
-            "layer3_dims": list(config.layer3_dims),
-            "replicas": replicas,
-            "calibration_epsilons": list(CALIBRATION_EPSILONS),
-            "calibration_agreement": [round(each.agreement, 5) for each in calibrated],
-            "input_headroom": [each.headroom.inputs for each in calibrated],
-            "hidden_headroom": [each.headroom.hidden for each in calibrated],
-        }
-        provenance = Provenance(
-            command=_command(network.name, flow, seed, replicas, features, clearance, config, out),
-            tool_version=_tool_version(),
-            torch_version=str(torch.__version__),
-            numpy_version=np.__version__,
-            network=network.name,
-            flow=flow,
-            engine="builtin",
-            engine_seed=first.seed,
-            train_seed=train_seed,
-            search_episodes=config.search_episodes,
-            refine_episodes=config.refine_episodes,
-            **hashes,
-            feature_preset=features,
-            settings=settings,
-            notes=[],
-        )
-        draft = Policy.sealed(
-            network=network.name,
-            decision_interval_s=first.decision_interval_s,
-            clearance=clearance,
-            provenance=provenance,
-            measured=[],
-            intersections=[each.part for each in calibrated],
-        )
-        candidates.append((evaluate(network, draft, [flow], integer=True)[0].average_travel_time_s, draft))
 
-    best = min(range(replicas), key=lambda replica: candidates[replica][0])
-    draft = candidates[best][1]
-    flows = range(len(network.flow_files)) if measure_flows is None else measure_flows
-    notes = []
-    if replicas > 1:
-        listed = ", ".join(f"{s}: {tt:.2f}" for s, (tt, _) in zip(seeds, candidates, strict=True))
-        notes.append(
-            f"kept train seed {seeds[best]} of {replicas} for the least average travel time of its integers on the "
-            f"training flow {flow} alone (seed: seconds; {listed})"
-        )
-    fields = {name: getattr(draft, name) for name in Policy.model_fields if name not in ("format", "version", "sha256")}
-    fields["measured"] = _measure(network, draft, flows)
-    fields["provenance"] = draft.provenance.model_copy(update={"notes": notes})
-    policy = Policy.sealed(**fields)
-    save_policy(policy, out)
-    return policy
+def searched_features(network: Network, flow: int, features: str, config: TrainingConfig) -> list[str]:
+    """The names, of a preset or separated by commas, that some intersection could keep within the budget of parameters: the
+    others needn't be searched."""
+    environment = Environment(network, flow, features=features if features in PRESETS else features.split(","))
+    names = list(environment.feature_names)
+    if config.max_parameters is None:
+        return names
+    widths = environment.feature_widths.astype(np.int64)
+    n_actions = np.array([each.action_count for each in environment.intersections])
+    room = input_room(GraphShape(widths, n_actions, config.layer2_dims, config.layer3_dims), config.max_parameters)
+    narrowest = np.sort(widths, axis=1)[:, : config.kept_features - 1]  # beside the feature itself
+    fits = (widths + 1 <= (room - (narrowest + 1).sum(axis=1))[:, None]).any(axis=0)
+    return [name for name, fitting in zip(names, fits, strict=True) if fitting] if fits.sum() >= config.kept_features else names
 
 
 def _calibrated(
-    trained: Trained, environment: Environment, states: np.ndarray, lsb_per_unit: list[int], group: int, n: int
-) -> Calibrated:
-    """Intersection n of the replica whose groups start at group - n, quantised."""
-    choice, intersection = trained.choice, environment.intersections[n]
-    kept = [int(feature) for feature in choice.features[group]]
-    widths = [int(environment.feature_widths[n, feature]) for feature in kept]
-    features = [
-        KeptFeature(environment.feature_names[feature], width, lsb_per_unit[feature])
-        for feature, width in zip(kept, widths, strict=True)
-    ]
-    inputs = np.concatenate([states[:, group, k, :width] for k, width in enumerate(widths)], axis=1)
-    weights = group_weights(trained.graph, choice, group, widths, len(intersection.phases))
-    return calibrate(intersection.id, intersection.phases, features, weights, inputs)
+    trained: Trained, environment: Environment, lsb_per_unit: list[int], replica: int, snapshot: Snapshot
+) -> list[Calibrated]:
+    """All intersections of a replica, quantised."""
+    result = []
+    shared: Calibrated | None = None
+    for n, intersection in enumerate(environment.intersections):
+        group = replica if trained.share else replica * len(environment.intersections) + n
+        if shared is None:
+            features = [
+                KeptFeature(environment.feature_names[feature], width, lsb_per_unit[feature])
+                for feature, width in zip(trained.choice.features[group], trained.kept_widths(group), strict=True)
+            ]
+            weights = trained.weights(group, snapshot.theta[0 if trained.share else n])
+            each = calibrate(intersection.id, intersection.phases, features, weights, trained.frames[group])
+            shared = each if trained.share else None
+        else:
+            part = shared.part.model_copy(update={"id": intersection.id, "phases": list(intersection.phases)})
+            each = dataclasses.replace(shared, part=part)
+        result.append(each)
+    return result
+
+
+def _settings(config: TrainingConfig, replicas: int, snapshot: Snapshot, calibrated: Sequence[Calibrated]) -> dict[str, Any]:
+    return {
+        **dataclasses.asdict(config),
+        "layer2_dims": list(config.layer2_dims),
+        "layer3_dims": list(config.layer3_dims),
+        "replicas": replicas,
+        "refinement_episode": snapshot.episode,
+        "calibration_agreement": [round(each.agreement, 5) for each in calibrated],
+        "input_headroom": [each.headroom.inputs for each in calibrated],
+        "hidden_headroom": [each.headroom.hidden for each in calibrated],
+    }
+
+
+def _changed(policy: Policy, **changes: Any) -> Policy:
+    fields = {name: getattr(policy, name) for name in Policy.model_fields if name not in ("format", "version", "sha256")}
+    return Policy.sealed(**(fields | changes))
 
 
 def _measure(network: Network, policy: Policy, flows: Sequence[int]) -> list[Measured]:
@@ -164,20 +248,27 @@ def _measure(network: Network, policy: Policy, flows: Sequence[int]) -> list[Mea
 
 
 def _command(
-    network: str, flow: int, seed: int, replicas: int, features: str, clearance: str, config: TrainingConfig, out: Path
+    network: str, flow: int, seed: int, replicas: int, features: str, clearance: str, config: TrainingConfig, out: str
 ) -> str:
     """The command line that makes this policy again (options at their defaults are left out)."""
     default = TrainingConfig()
-    options = {
-        "replicas": (replicas, 1),
-        "features": (features, "release"),
-        "clearance": (clearance, "hold"),
-        "max-parameters": (config.max_parameters, default.max_parameters),
-        "search-episodes": (config.search_episodes, default.search_episodes),
-        "refine-episodes": (config.refine_episodes, default.refine_episodes),
+    given = {"replicas": (replicas, 1), "features": (features, "release"), "clearance": (clearance, "hold")}
+    given |= {
+        field.name.replace("_", "-"): (getattr(config, field.name), getattr(default, field.name))
+        for field in dataclasses.fields(config)
     }
-    changed = [f" --{name} {value}" for name, (value, usual) in options.items() if value != usual]
-    return f"tinylight train --network {network} --flow {flow} --seed {seed}{''.join(changed)} --out {out.name}"
+    changed = "".join(_option(name, value) for name, (value, usual) in given.items() if value != usual)
+    return f"tinylight train --network {network} --flow {flow} --seed {seed}{changed} --out {out}"
+
+
+def _option(name: str, value: object) -> str:
+    if name not in OPTIONS:
+        return f" --set {name.replace('-', '_')}={value}".replace(", ", ",")
+    return f" --{name}" if value is True else f" --{name} {value}"
+
+
+def _hashes(network: Network, flow: int) -> dict[str, str]:
+    return {"roadnet_sha256": _file_sha256(network.roadnet_file), "flow_sha256": _file_sha256(network.flow_file(flow))}
 
 
 def _tool_version() -> str:

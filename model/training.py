@@ -8,57 +8,34 @@ minibatches, own random numbers.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
-from model.learning import (
-    Minibatch,
-    Replay,
-    alpha_step,
-    explore,
-    group_seed,
-    refinement_learning_rate,
-    search_epsilon,
-    theta_step,
-    update_target,
-)
-from model.subgraph import KEPT_FEATURES, Choice, SubGraph, parameter_counts, strongest
-from model.supergraph import LAYER_DIMS, GraphShape, SuperGraph, ValueGraph, entropies
+from model.config import TrainingConfig
+from model.episode import run_episode
+from model.float_policy import GroupWeights
+from model.learner import Learner
+from model.learning import refinement_learning_rate, search_epsilon
+from model.subgraph import Choice, parameter_counts, trimmed
+from model.supergraph import GraphShape
 from streetflow.errors import InputError
 
-CHECKPOINT_VERSION = 1
+__all__ = ["EpisodeRow", "Progress", "Snapshot", "Trained", "TrainingConfig", "train"]
 
-
-@dataclass(frozen=True)
-class TrainingConfig:
-    """The release's settings (shared design page "How the paper's numbers are made"; paper, Appendix B)."""
-
-    search_episodes: int = 64
-    refine_episodes: int = 128
-    epsilon: float = 0.1  # of the first search episode; falls linearly, 0 in refinement
-    epsilon_last_episode: int = 59
-    learning_rate: float = 1e-3  # RMSprop, both for the weights and for the alphas
-    halve_every: int = 10  # refinement episodes
-    gamma: float = 0.9
-    tau: float = 0.1
-    batch: int = 32
-    replay_capacity: int = 100_000
-    beta: float = 16.0  # weight of the entropies
-    kept_features: int = KEPT_FEATURES
-    max_parameters: int | None = None  # of an intersection's sub-graph; None: the strongest components whatever their size
-    layer2_dims: tuple[int, ...] = LAYER_DIMS
-    layer3_dims: tuple[int, ...] = LAYER_DIMS
+CHECKPOINT_VERSION = 2
+SHOWN_STATES = 1024  # from the refinement's second half, to show the integers what the policy meets
+BLOCK_GROUPS = 12  # that are one batch: enough to share PyTorch's overhead, few enough for their weights to stay in the cache
 
 
 class TrafficEnvironment(Protocol):
@@ -93,6 +70,7 @@ class EpisodeRow:
     entropy_layer2: float
     entropy_layer3: float
     average_travel_time_s: float
+    alphas: tuple[tuple[float, ...], ...]  # at the end, per layer, mean over the intersections; () in refinement
 
 
 @dataclass(frozen=True)
@@ -107,11 +85,34 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Snapshot:
+    """One replica's weights after an episode. episode: of the refinement; average_travel_time_s: of that episode; theta: per
+    intersection the arrays of `SubGraph.theta`."""
+
+    episode: int
+    average_travel_time_s: float
+    theta: list[list[npt.NDArray[np.float32]]]
+
+
+@dataclass(frozen=True)
 class Trained:
-    graph: SubGraph
+    """The outcome, group by group: all intersections of the first replica, then of the second, ... (one group a replica where
+    they share)."""
+
+    shape: GraphShape
     choice: Choice
     alphas: list[npt.NDArray[np.float32]]  # at the end of the search, per layer [G, components]
+    snapshots: list[list[Snapshot]]  # per replica: the final one, then those of its best `kept_episodes` episodes
     rows: list[EpisodeRow]
+    frames: list[npt.NDArray[np.int16]]  # per group [T, n_inputs]: the kept features of states of late episodes, in order
+    share: bool  # a replica's intersections are one group
+
+    def weights(self, group: int, theta: Sequence[npt.NDArray[np.float32]]) -> GroupWeights:
+        """A snapshot's weights of one group, without padding."""
+        return trimmed(theta, self.choice.hidden[group], self.kept_widths(group), int(self.shape.n_actions[group]))
+
+    def kept_widths(self, group: int) -> list[int]:
+        return [int(self.shape.feature_widths[group, feature]) for feature in self.choice.features[group]]
 
 
 def train(
@@ -126,16 +127,19 @@ def train(
     checkpoint_every: int = 16,
     resume_from: Path | None = None,
     stop_after: int | None = None,
+    threads: int = 1,
+    device: str = "cpu",
 ) -> Trained | None:
-    """Trains one replica per environment. Same environments, seeds and config: the same result to the last bit, resumed or not.
+    """Trains one replica per environment. Same environments, seeds and config: the same result to the last bit, resumed or not,
+    whatever the number of threads.
 
     lsb_per_unit [F]: the features' integers per unit; the graph sees integer / lsb_per_unit. checkpoint: a file, written every
     `checkpoint_every` episodes and at the end. resume_from: such a file; InputError if it belongs to another run. task: what
     the environments run (network, flow, ...), JSON values; a checkpoint of another task is refused. stop_after: give up after
-    so many episodes in all (as a kill would, but with a checkpoint) and return None.
+    so many episodes in all (as a kill would, but with a checkpoint) and return None. device: of PyTorch, for the networks.
     """
     config = config or TrainingConfig()
-    torch.set_num_threads(1)  # the matrices are tiny: threads only wait for each other, and cores are better used by processes
+    torch.set_num_threads(1)  # the matrices are tiny: threads inside a product only wait for each other
     started_s = time.monotonic()
     counts = [len(environment.intersections) for environment in environments]
     owner = np.repeat(np.arange(len(environments)), counts)  # replica of each group
@@ -144,48 +148,46 @@ def train(
     if any(environment.n_decisions != n_decisions for environment in environments):
         raise ValueError("replicas that train together need equally many decisions per episode")
 
-    shape = GraphShape(
-        feature_widths=np.concatenate([environment.feature_widths for environment in environments]).astype(np.int64),
-        n_actions=np.array([len(each.phases) for environment in environments for each in environment.intersections]),
+    streams = _streams(environments) if config.share else 1
+    shape = GraphShape(  # of the groups: of every intersection, or of one for all of a replica
+        feature_widths=np.concatenate([environment.feature_widths for environment in environments])[::streams].astype(np.int64),
+        n_actions=np.array([len(each.phases) for environment in environments for each in environment.intersections])[::streams],
         layer2_dims=config.layer2_dims,
         layer3_dims=config.layer3_dims,
     )
     _require_budget(shape, config)
     numbers = [(seed, i) for seed, count in zip(train_seeds, counts, strict=True) for i in range(count)]
-    seeds = np.array([group_seed(seed, i) for seed, i in numbers], dtype=np.uint64)
-    scale = torch.from_numpy(1.0 / np.array(lsb_per_unit, dtype=np.float32))  # [F]
-
-    graph: Any = SuperGraph(shape, numbers)
-    target: Any = copy.deepcopy(graph)
-    theta_optimizer = torch.optim.RMSprop(graph.theta(), lr=config.learning_rate)
-    alpha_optimizer = torch.optim.RMSprop(graph.alpha_logits(), lr=config.learning_rate)
-    choice: Choice | None = None
-    alphas: list[npt.NDArray[np.float32]] = []
+    scale = 1.0 / np.array(lsb_per_unit, dtype=np.float32)
+    blocks = _blocks(shape.n_groups)
+    parts = [slice(block.start * streams, block.stop * streams) for block in blocks]  # the blocks' intersections
+    learners = [
+        Learner(shape.groups(block), numbers[part], scale, n_decisions, config, device, streams)
+        for block, part in zip(blocks, parts, strict=True)
+    ]
     rows: list[EpisodeRow] = []
+    best: list[list[Snapshot]] = [[] for _ in environments]
     total = config.search_episodes + config.refine_episodes
-    replay = Replay(
-        min(config.replay_capacity, total * n_decisions),
-        n_decisions,
-        (shape.n_groups, shape.n_features, shape.max_width),
-    )
     identity = _identity(config, shape, train_seeds, n_decisions) | dict(task or {})
     first = 0
     if resume_from is not None:
         saved = _load_checkpoint(resume_from, identity)
         first, rows = saved["episode"], [EpisodeRow(**row) for row in saved["rows"]]
-        replay.restore(saved["replay"])
-        alphas = [alpha.numpy() for alpha in saved["alphas"]]
-        if saved["choice"] is not None:
-            choice = Choice(**{name: kept.numpy() for name, kept in saved["choice"].items()})
-            graph, target = SubGraph(graph, choice), SubGraph(target, choice)
-            theta_optimizer = torch.optim.RMSprop(graph.theta(), lr=config.learning_rate)
-        graph.load_state_dict(saved["graph"])
-        target.load_state_dict(saved["target"])
-        theta_optimizer.load_state_dict(saved["theta_optimizer"])
-        alpha_optimizer.load_state_dict(saved["alpha_optimizer"])
-
+        for learner, state in zip(learners, saved["learners"], strict=True):
+            learner.restore(state)
+        best = [[_snapshot_restored(each) for each in kept] for kept in saved["best"]]
         if progress is not None and rows:
             progress(Progress(first, total, 0.0, float("nan"), list(rows)))
+
+    def snapshot(replica: int, episode: int) -> Snapshot:
+        groups = range(edges[replica] // streams, edges[replica + 1] // streams)
+        held_by = [
+            (learner, g - block.start)
+            for learner, block in zip(learners, blocks, strict=True)
+            for g in groups
+            if block.start <= g < block.stop
+        ]
+        theta = [learner.theta(g) for learner, g in held_by]
+        return Snapshot(episode, environments[replica].average_travel_time_s(), theta)
 
     def save(episodes_done: int) -> None:
         if checkpoint is None:
@@ -194,120 +196,107 @@ def train(
             "identity": identity,
             "episode": episodes_done,
             "rows": [dataclasses.asdict(row) for row in rows],
-            "replay": replay.state(),
-            "alphas": [torch.from_numpy(alpha) for alpha in alphas],
-            "choice": None if choice is None else _tensors(choice),
-            "graph": graph.state_dict(),
-            "target": target.state_dict(),
-            "theta_optimizer": theta_optimizer.state_dict(),
-            "alpha_optimizer": alpha_optimizer.state_dict(),
+            "learners": [learner.state() for learner in learners],
+            "best": [[_snapshot_state(each) for each in kept] for kept in best],
         }
         temporary = checkpoint.with_name(f".{checkpoint.name}.{os.getpid()}.tmp")
         torch.save(state, temporary)
         temporary.replace(checkpoint)
 
-    for episode in range(first, total):
-        if episode == stop_after:
-            save(episode)
-            return None
-        stage_episode, epsilon, learning_rate = episode, 0.0, config.learning_rate
-        if episode < config.search_episodes:
-            epsilon = search_epsilon(episode, config.epsilon, config.epsilon_last_episode)
-        else:
-            stage_episode = episode - config.search_episodes
-            learning_rate = refinement_learning_rate(stage_episode, config.learning_rate, config.halve_every)
-            if choice is None:  # the search is over: extract
-                alphas = [alpha.detach().numpy().copy() for alpha in graph.alphas()]
-                choice = strongest(graph, config.kept_features, config.max_parameters)
-                graph, target = SubGraph(graph, choice), SubGraph(target, choice)
-                theta_optimizer = torch.optim.RMSprop(graph.theta(), lr=learning_rate)
-            theta_optimizer.param_groups[0]["lr"] = learning_rate
-        kept = None if choice is None else choice.features
-        kept_scale = scale[None, :, None, None] if kept is None else scale[torch.from_numpy(kept)][:, :, None, None]
-        losses: list[Tensor] = []
-
-        frame = np.concatenate([environment.reset() for environment in environments])
-        replay.start_episode(frame)
-        for _ in range(n_decisions):
-            greedy = greedy_actions(graph, frame, kept, kept_scale)
-            actions = explore(greedy, shape.n_actions, epsilon, seeds, replay.count)
-            outcomes = [environment.step(actions[edges[r] : edges[r + 1]]) for r, environment in enumerate(environments)]
-            frame = np.concatenate([observation for observation, _, _ in outcomes])
-            replay.add(actions, np.concatenate([reward for _, reward, _ in outcomes]), frame)
-            if replay.size < config.batch:
-                continue
-            drawn = replay.draw(seeds, replay.count, config.batch)
-            states, taken, rewards, next_states = replay.gather(drawn, kept)
-            minibatch = Minibatch(
-                torch.from_numpy(states) * kept_scale,
-                torch.from_numpy(taken),
-                torch.from_numpy(rewards),
-                torch.from_numpy(next_states) * kept_scale,
-                target,
-                config.gamma,
-            )
-            if choice is None:
-                alpha_step(graph, minibatch, alpha_optimizer, config.beta)
-            losses.append(theta_step(graph, graph.theta(), minibatch, theta_optimizer))
-            update_target(target.parameters(), graph.parameters(), config.tau)
-
-        nan = np.full(shape.n_groups, np.nan)
-        mean_loss = torch.stack(losses).mean(dim=0).numpy() if losses else nan
-        entropy = entropies(graph.alpha_logits()).detach().numpy() if choice is None else np.stack([nan] * 3)
-        episode_rows = []
-        for replica, environment in enumerate(environments):
-            loss, *layers = (float(values[owner == replica].mean()) for values in (mean_loss, *entropy))
-            episode_rows.append(
-                EpisodeRow(
-                    replica=replica,
-                    train_seed=int(train_seeds[replica]),
-                    stage="search" if choice is None else "refine",
-                    episode=stage_episode,
-                    epsilon=epsilon,
-                    learning_rate=learning_rate,
-                    loss=loss,
-                    entropy_features=layers[0],
-                    entropy_layer2=layers[1],
-                    entropy_layer3=layers[2],
-                    average_travel_time_s=environment.average_travel_time_s(),
+    with ThreadPoolExecutor(threads) as pool:
+        each = map if threads == 1 else pool.map
+        for episode in range(first, total):
+            if episode == stop_after:
+                save(episode)
+                return None
+            stage_episode, epsilon, learning_rate = episode, 0.0, config.learning_rate
+            if episode < config.search_episodes:
+                epsilon = search_epsilon(episode, config.epsilon, config.epsilon_last_episode)
+            else:
+                stage_episode = episode - config.search_episodes
+                learning_rate = refinement_learning_rate(stage_episode, config.learning_rate, config.halve_every)
+                for learner in learners:
+                    if learner.choice is None:  # the search is over
+                        learner.extract()
+            mean_loss = run_episode(environments, learners, parts, n_decisions, epsilon, learning_rate, each)
+            entropy = np.concatenate([learner.entropies() for learner in learners], axis=1)
+            alphas = [np.concatenate(layer) for layer in zip(*(learner.current_alphas() for learner in learners), strict=True)]
+            episode_rows = []
+            for replica, environment in enumerate(environments):
+                mine = owner[::streams] == replica
+                mean_alphas = tuple(tuple(layer[mine].mean(axis=0).tolist()) for layer in alphas)
+                loss, *layers = (float(values[mine].mean()) for values in (mean_loss, *entropy))
+                episode_rows.append(
+                    EpisodeRow(
+                        replica=replica,
+                        train_seed=int(train_seeds[replica]),
+                        stage="search" if episode < config.search_episodes else "refine",
+                        episode=stage_episode,
+                        epsilon=epsilon,
+                        learning_rate=learning_rate,
+                        loss=loss,
+                        entropy_features=layers[0],
+                        entropy_layer2=layers[1],
+                        entropy_layer3=layers[2],
+                        average_travel_time_s=environment.average_travel_time_s(),
+                        alphas=mean_alphas,
+                    )
                 )
-            )
-        rows.extend(episode_rows)
-        if (episode + 1) % checkpoint_every == 0 or episode + 1 == total:
-            save(episode + 1)
-        if progress is not None:
-            elapsed_s = time.monotonic() - started_s
-            rest_s = elapsed_s / (episode + 1 - first) * (total - episode - 1)
-            progress(Progress(episode + 1, total, elapsed_s, rest_s, episode_rows))
+                if episode >= config.search_episodes and config.kept_episodes:
+                    kept = sorted(
+                        [*best[replica], snapshot(replica, stage_episode)], key=lambda each: each.average_travel_time_s
+                    )
+                    best[replica] = kept[: config.kept_episodes]
+            rows.extend(episode_rows)
+            if (episode + 1) % checkpoint_every == 0 or episode + 1 == total:
+                save(episode + 1)
+            if progress is not None:
+                elapsed_s = time.monotonic() - started_s
+                rest_s = elapsed_s / (episode + 1 - first) * (total - episode - 1)
+                progress(Progress(episode + 1, total, elapsed_s, rest_s, episode_rows))
 
-    if choice is None:
+    if config.refine_episodes == 0:
         raise ValueError("no refinement episodes: there is no sub-graph")
-    return Trained(graph, choice, alphas, rows)
+    return Trained(
+        shape=shape,
+        choice=Choice.joined([learner.choice for learner in learners if learner.choice is not None]),
+        alphas=[np.concatenate(layer) for layer in zip(*(learner.alphas for learner in learners), strict=True)],
+        snapshots=[[snapshot(r, config.refine_episodes - 1), *best[r]] for r in range(len(environments))],
+        rows=rows,
+        frames=[
+            frame for learner in learners for frame in learner.visited_inputs((config.refine_episodes + 1) // 2, SHOWN_STATES)
+        ],
+        share=config.share,
+    )
 
 
-@torch.no_grad()
-def greedy_actions(
-    graph: ValueGraph,
-    frame: npt.NDArray[np.integer],
-    kept: npt.NDArray[np.int64] | None,
-    scale: Tensor,
-) -> npt.NDArray[np.int64]:
-    """int64[G]: each group's best action for frame int[G, F, W]; kept [G, K] limits the graph's input to
-    those features."""
-    seen = frame if kept is None else frame[np.arange(len(frame))[:, None], kept]
-    x = torch.from_numpy(seen.astype(np.float32))[:, :, None, :] * scale
-    return graph.best_actions(x)[:, 0].numpy()
+def _blocks(n_groups: int) -> list[slice]:
+    """Groups in blocks of about equal size, so that none is left alone: PyTorch sums a batch of one in another order."""
+    edges = np.linspace(0, n_groups, -(-n_groups // BLOCK_GROUPS) + 1).astype(int).tolist()
+    return [slice(start, stop) for start, stop in pairwise(edges)]
+
+
+def _streams(environments: Sequence[TrafficEnvironment]) -> int:
+    """How many intersections each replica has; InputError unless all are alike."""
+    widths = np.concatenate([environment.feature_widths for environment in environments])
+    n_actions = {len(each.phases) for environment in environments for each in environment.intersections}
+    counts = {len(environment.intersections) for environment in environments}
+    if len(n_actions) > 1 or (widths != widths[0]).any() or len(counts) > 1:
+        raise InputError("training", "share", "the intersections differ in phases or lanes, so they can't share one network")
+    return counts.pop()
 
 
 def _require_budget(shape: GraphShape, config: TrainingConfig) -> None:
-    """InputError unless the smallest components fit the budget with any features: better now than after the search."""
+    """InputError unless the narrowest features with the smallest components fit the budget: better told now."""
+    if config.kept_features > shape.n_features:
+        raise InputError("training", "kept_features", f"{config.kept_features}, but only {shape.n_features} are searched")
     if config.max_parameters is None:
         return
-    widest = np.sort(shape.feature_widths, axis=1)[:, -config.kept_features :]
-    least = parameter_counts(widest, shape.n_actions, [min(config.layer2_dims)], [min(config.layer3_dims)]).max()
+    narrowest = np.sort(shape.feature_widths, axis=1)[:, : config.kept_features]
+    least = parameter_counts(narrowest, shape.n_actions, [min(config.layer2_dims)], [min(config.layer3_dims)]).max()
     if least > config.max_parameters:
         raise InputError(
-            "training", "max_parameters", f"{config.max_parameters} is too few: the smallest components may need {least}"
+            "training", "max_parameters", f"{config.max_parameters} is too few: the smallest sub-graph needs {least}"
         )
 
 
@@ -315,6 +304,7 @@ def _identity(config: TrainingConfig, shape: GraphShape, train_seeds: Sequence[i
     """What must be equal for a checkpoint to belong to a run."""
     return {
         "version": CHECKPOINT_VERSION,
+        "block_groups": BLOCK_GROUPS,
         "config": dataclasses.asdict(config),
         "train_seeds": [int(seed) for seed in train_seeds],
         "feature_widths": shape.feature_widths.tolist(),
@@ -323,8 +313,14 @@ def _identity(config: TrainingConfig, shape: GraphShape, train_seeds: Sequence[i
     }
 
 
-def _tensors(choice: Choice) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(kept) for name, kept in dataclasses.asdict(choice).items()}
+def _snapshot_state(each: Snapshot) -> dict[str, Any]:
+    theta = [[torch.from_numpy(array) for array in group] for group in each.theta]
+    return {"episode": each.episode, "average_travel_time_s": each.average_travel_time_s, "theta": theta}
+
+
+def _snapshot_restored(state: dict[str, Any]) -> Snapshot:
+    theta = [[tensor.numpy() for tensor in group] for group in state["theta"]]
+    return Snapshot(state["episode"], state["average_travel_time_s"], theta)
 
 
 def _load_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:

@@ -56,13 +56,13 @@ def load_config(path: str | Path) -> Config:
 
     interval_s = problems.take(lambda: root["interval"].number(above=0), default=1.0)
     seed = problems.take(lambda: root["seed"].integer(-(2**31), 2**31 - 1))
-    directory = problems.take(lambda: root["dir"].text(), default="")
-    roadnet_file = problems.take(lambda: root["roadnetFile"].text(), default="")
-    flow_file = problems.take(lambda: root["flowFile"].text(), default="")
+    directory = problems.take(lambda: root["dir"].file_name(), default="")
+    roadnet_file = problems.take(lambda: root["roadnetFile"].file_name(), default="")
+    flow_file = problems.take(lambda: root["flowFile"].file_name(), default="")
     rl_traffic_light = problems.take(lambda: root["rlTrafficLight"].boolean())
     save_replay = problems.take(lambda: root["saveReplay"].boolean(), default=False)
-    roadnet_log_file = problems.take(lambda: root["roadnetLogFile"].text(), default="") if save_replay else ""
-    replay_log_file = problems.take(lambda: root["replayLogFile"].text(), default="") if save_replay else ""
+    roadnet_log_file = problems.take(lambda: root["roadnetLogFile"].file_name(), default="") if save_replay else ""
+    replay_log_file = problems.take(lambda: root["replayLogFile"].file_name(), default="") if save_replay else ""
     lane_change = problems.take(lambda: root["laneChange"].boolean()) if root.has("laneChange") else False
     if lane_change:
         problems.add("laneChange", "lane changing isn't supported yet: set it to false")

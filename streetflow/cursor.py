@@ -93,6 +93,12 @@ class Cursor:
             raise self.fault("holds half of a surrogate pair, which is no text") from None
         return self.value
 
+    def file_name(self) -> str:
+        name = self.text()
+        if "\0" in name:
+            raise self.fault("holds a NUL, which no file name can")
+        return name
+
     def boolean(self) -> bool:
         if not isinstance(self.value, bool):
             raise self.wrong("true or false")

@@ -245,6 +245,8 @@ class Engine(EngineCore):
             self._refresh()
         self._tables.state.route[v] = number
         self._tables.state.way[v] = start
+        if not pending:
+            self._tables.state.following[v] = self._tables.state.path[start + 1]
         return True
 
     # ------------------------------------------------------------------ snapshots and replays

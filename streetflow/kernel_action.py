@@ -127,7 +127,6 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
             leader = v
             x_leader = x
             custom = s.custom_speed[v]
-            at = s.way[v]
             next_v = s.behind[v]
             lk = -1
             ul = 0.0
@@ -145,7 +144,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                         new_blocker[v] = -1
                         v = next_v
                         continue
-            following = s.path[at + 1]
+            following = s.following[v]
             blocked_by = -1
             limit = math.inf
             related = not on_lane or (following >= 0 and length - x <= s.kinds[k + HORIZON])
@@ -180,6 +179,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                 s.moving_step[v] = step_done
             if d > length:
                 reached = length
+                at = s.way[v]
                 while d > reached:
                     d -= reached
                     at += 1

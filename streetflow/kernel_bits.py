@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.extending import intrinsic
 
 from streetflow.jit import helper
@@ -23,7 +23,11 @@ def _lowest_bit(_context: Any, word: Any) -> Any:
     return (word(word), generate) if isinstance(word, types.Integer) else None
 
 
-lowest_bit: Any = _lowest_bit
+def _lowest_bit_uncompiled(word: int) -> int:
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+lowest_bit: Any = _lowest_bit_uncompiled if getattr(config, "DISABLE_JIT", 0) else _lowest_bit
 
 
 @helper

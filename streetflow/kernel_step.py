@@ -19,22 +19,26 @@ from streetflow.tables import (
     N_TRIPS,
     OWN_LIGHTS,
     STEP,
+    TIDY_STEP,
     State,
     unpack,
 )
 
 FAULT_NO_SLOTS = 1
-__all__ = ["FAULT_DEAD_END", "FAULT_NO_SLOTS", "OK", "push", "set_phases", "step_many"]
+FAULT_UNTIDY = 3
+__all__ = ["FAULT_DEAD_END", "FAULT_NO_SLOTS", "FAULT_UNTIDY", "OK", "push", "set_phases", "step_many"]
 
 
 @helper
 def one_step(s: State) -> int:
     """The eleven phases of section 4 but the replay line. Returns OK or a fault.
 
-    After FAULT_NO_SLOTS nothing has happened and the step can be tried again with more slots (of vehicles or trips).
+    After FAULT_NO_SLOTS (of vehicles or trips) and FAULT_UNTIDY nothing has happened: see to it, and try again.
     """
     if s.counters[BROKEN]:
         return FAULT_DEAD_END
+    if s.counters[STEP] >= s.counters[TIDY_STEP]:
+        return FAULT_UNTIDY
     start_flows(s)
     most_new = s.counters[N_ACTIVE_FLOWS] * (int(s.reals[DELTA]) + 2)
     most_trips = s.counters[N_TRIPS] + s.counters[N_PRESENT] + most_new

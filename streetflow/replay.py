@@ -18,22 +18,17 @@ from streetflow.geometry import direction_at, point_at, polyline_length
 from streetflow.network_tables import NetworkTables
 from streetflow.roadnet import Point
 
-_open_files: set[Path] = set()
-
-
-def _close(file: IO[str], path: Path) -> None:
-    _open_files.discard(path)
-    file.close()
+_owners: weakref.WeakValueDictionary[Path, Replay] = weakref.WeakValueDictionary()  # who writes to a file
 
 
 class Replay:
-    """Writes the replay of one engine. A file can belong to one running engine only."""
+    """Writes the replay of one engine. A file belongs to the engine that opened it last."""
 
     def __init__(self, network: NetworkTables, roadnet_log_file: str, replay_log_file: str) -> None:
         self._network = network
         self._enabled = True
-        self._close: weakref.finalize | None = None
-        self._path = Path()
+        self._file: IO[str] | None = None
+        self._key: Path | None = None
         try:
             Path(roadnet_log_file).write_text(json.dumps(roadnet_log(network)), encoding="utf-8")
         except (OSError, ValueError) as fault:
@@ -41,33 +36,46 @@ class Replay:
         self.open(replay_log_file)
 
     def open(self, path: str) -> None:
-        """Go on in another file, which starts empty. InputError, and the old file stays, if that can't be written."""
+        """Go on in another file, which starts empty. InputError, and the old file stays, if that can't be written.
+
+        An engine that is writing to this file loses it: its next step raises InputError. (So a program may make a
+        new engine with the same config while it still holds the old one.)
+        """
         try:
             key = Path(path).resolve()
-            own = key == self._path
-            in_use = key in _open_files and not own
-            if own:
-                self._file.flush()  # lest closing the old handle writes into the new, empty file
-            file = None if in_use else key.open("w", encoding="utf-8", newline="\n")
+            owner = _owners.get(key)
+            if owner is not None:
+                owner._own_file().flush()  # lest closing it writes into the new, empty file
+            file = key.open("w", encoding="utf-8", newline="\n")
         except (OSError, ValueError) as fault:
             raise cannot_be("written", path, fault) from None
-        if file is None:
-            raise InputError(path, "", "another engine is writing its replay to this file")
-        if self._close is not None:
-            self._close()
-        self._file: IO[str] = file
-        self._path = key
-        self._close = weakref.finalize(self, _close, file, key)
-        _open_files.add(key)
+        for loser in (owner, self):
+            if loser is not None:
+                loser._give_up()
+        self._file, self._path, self._key = file, path, key
+        weakref.finalize(self, file.close)
+        _owners[key] = self
+
+    def _give_up(self) -> None:
+        if self._key is not None and _owners.get(self._key) is self:
+            del _owners[self._key]
+            self._own_file().close()
 
     def set_enabled(self, enabled: bool) -> None:
         self._enabled = enabled
-        self._file.flush()
+        self._own_file().flush()
+
+    def _own_file(self) -> IO[str]:
+        assert self._file is not None
+        if self._file.closed:
+            raise InputError(self._path, "", "another engine has begun its replay in this file, so this one can't go on in it")
+        return self._file
 
     def write(self, vehicles: Iterable[tuple[str, int, float, VehicleKind]], is_open: NDArray[np.int32]) -> None:
         """One line: vehicles as (id, drivable, distance in m, kind), in order, and the state of the lanes' ends."""
         if not self._enabled:
             return
+        file = self._own_file()
         lane_shapes, link_shapes = self._network.lane_shapes, self._network.link_shapes
         parts = []
         for vehicle_id, drivable, distance, kind in vehicles:
@@ -91,7 +99,7 @@ class Replay:
                 else:
                     letters.append("g" if all(is_open[link] for link in links) else "r")
             parts.append(" ".join([road.id, *letters]) + ",")
-        self._file.write("".join(parts) + "\n")
+        file.write("".join(parts) + "\n")
 
 
 def roadnet_log(network: NetworkTables) -> dict[str, object]:

@@ -36,6 +36,7 @@ OWN_LIGHTS = 11  # 1: lights run by their own plan
 FAULT_SLOT = 12  # the vehicle of a StepError
 BROKEN = 13  # 1 after a fault in the middle of a step
 N_TRIPS = 14  # entries of trip_...
+TIDY_STEP = 15  # the step before which vehicles should be renumbered
 N_COUNTERS = 16
 
 # reals[...]
@@ -79,8 +80,11 @@ RNG_WORDS = 624
 NO_ENTRY_STEP = 2147483647
 
 
+SLOT = "slot"
+
+
 class State(NamedTuple):
-    """Every table of a running engine. Annotation: element type, memory block, size."""
+    """Every table of a running engine. Annotation: element type, memory block, size, SLOT if values are slots."""
 
     counters: Annotated[Ints, "net", "counters"]
     reals: Annotated[Floats, "net", "reals"]
@@ -89,17 +93,17 @@ class State(NamedTuple):
     # drivables
     length: Annotated[Floats, "net", "drivables"]
     speed_limit: Annotated[Floats, "net", "drivables"]
-    head: Annotated[Ints, "net", "drivables"]  # slot of the first vehicle of the list
-    tail: Annotated[Ints, "net", "drivables"]
+    head: Annotated[Ints, "net", "drivables", SLOT]  # slot of the first vehicle of the list
+    tail: Annotated[Ints, "net", "drivables", SLOT]
     n_vehicles: Annotated[Ints, "net", "drivables"]
     arrival_step: Annotated[Ints, "net", "drivables"]  # last step in which vehicles arrived
-    arrival_after: Annotated[Ints, "net", "drivables"]  # tail before that step's arrivals
+    arrival_after: Annotated[Ints, "net", "drivables", SLOT]  # tail before that step's arrivals
     occupied: Annotated[Ints, "net", "drivable_words"]  # bit set of the drivables that hold vehicles
     queued: Annotated[Ints, "net", "lane_words"]  # bit set of the lanes with an entry queue
     listed: Annotated[Ints, "net", "drivables"]  # scratch: what list_set_bits found
     # lanes
-    queue_head: Annotated[Ints, "net", "lanes"]  # slots waiting to enter
-    queue_tail: Annotated[Ints, "net", "lanes"]
+    queue_head: Annotated[Ints, "net", "lanes", SLOT]  # slots waiting to enter
+    queue_tail: Annotated[Ints, "net", "lanes", SLOT]
     out_count: Annotated[Ints, "net", "lanes"]  # vehicles on the lane's outgoing lane links
     out_first: Annotated[Ints, "net", "lanes_1"]  # into out_links
     # lane links, numbered from 0 (drivable number minus the number of lanes)
@@ -143,13 +147,14 @@ class State(NamedTuple):
     priority: Annotated[Ints, "veh", "slots"]
     route: Annotated[Ints, "veh", "slots"]
     way: Annotated[Ints, "veh", "slots"]  # current position in path
-    behind: Annotated[Ints, "veh", "slots"]  # next vehicle of the list or queue
+    following: Annotated[Ints, "veh", "slots"]  # path[way + 1] of a running vehicle: the drivable that it comes to next
+    behind: Annotated[Ints, "veh", "slots", SLOT]  # next vehicle of the list or queue
     previous: Annotated[Ints, "veh", "slots"]  # previous drivable
     link_entry_step: Annotated[Ints, "veh", "slots"]
-    leader: Annotated[Ints, "veh", "slots"]  # of list heads only
+    leader: Annotated[Ints, "veh", "slots", SLOT]  # of list heads only
     gap: Annotated[Floats, "veh", "slots"]  # of list heads only
-    blocker_0: Annotated[Ints, "veh", "slots"]
-    blocker_1: Annotated[Ints, "veh", "slots"]
+    blocker_0: Annotated[Ints, "veh", "slots", SLOT]
+    blocker_1: Annotated[Ints, "veh", "slots", SLOT]
     distance_0: Annotated[Floats, "veh", "slots"]
     distance_1: Annotated[Floats, "veh", "slots"]
     speed_0: Annotated[Floats, "veh", "slots"]
@@ -161,9 +166,9 @@ class State(NamedTuple):
     entry_step: Annotated[Ints, "veh", "slots"]  # step of entry into the network, -1: not yet
     free_flow_s: Annotated[Floats, "veh", "slots"]  # undisturbed time over the drivables that it has left
     moving_step: Annotated[Ints, "veh", "slots"]  # last step after which its speed was 0.1 or more
-    free_slots: Annotated[Ints, "veh", "slots"]
-    freed_slots: Annotated[Ints, "veh", "slots"]  # free from the next step on
-    pending: Annotated[Ints, "veh", "slots"]  # created, not planned yet, in order
+    free_slots: Annotated[Ints, "veh", "slots", SLOT]
+    freed_slots: Annotated[Ints, "veh", "slots", SLOT]  # free from the next step on
+    pending: Annotated[Ints, "veh", "slots", SLOT]  # created, not planned yet, in order
     mover: Annotated[Ints, "veh", "slots"]  # vehicles that leave their drivable in this step
     mover_way: Annotated[Ints, "veh", "slots"]  # their new position in path, -1: trip ends
     # finished trips, in the order of their ends
@@ -187,19 +192,22 @@ class _Field(NamedTuple):
     name: str
     block: str  # net_i, net_f, veh_i or veh_f
     size: str
+    holds_slots: bool
 
 
 def _fields() -> tuple[_Field, ...]:
     hints: dict[str, Any] = get_type_hints(State, include_extras=True)
     fields = []
     for name in State._fields:
-        block, size = hints[name].__metadata__
+        block, size, *meaning = hints[name].__metadata__
         suffix = "i" if hints[name].__origin__ == Ints else "f"
-        fields.append(_Field(name, f"{block}_{suffix}", size))
+        fields.append(_Field(name, f"{block}_{suffix}", size, SLOT in meaning))
     return tuple(fields)
 
 
 FIELDS = _fields()
+SLOT_LISTS = ("free_slots", "freed_slots", "pending", "mover", "mover_way")
+"""Fields of one entry per slot that aren't indexed by slot."""
 _BLOCKS = ("net_i", "net_f", "veh_i", "veh_f")
 
 

@@ -62,6 +62,8 @@ class FakeBoard(Board):
 
     clock: ClassVar[Literal["cycles", "wall"]] = "cycles"
     boot_us: ClassVar[float] = 1_000_000
+    byte_us = BYTE_US
+    settle_us = 4 * BYTE_US
 
     def __init__(self, script: Iterable[Answer] = (), *, afterwards: Answer = sound) -> None:
         self.name = self.description = "fake"

@@ -201,31 +201,6 @@ def test_slots_are_used_again(tmp_path: Path) -> None:
     assert engine._tables.sizes["slots"] == _INITIAL_SLOTS
 
 
-def test_free_flow_and_discharge_follow_theory(tmp_path: Path) -> None:
-    """A lone car: full acceleration, then the limit. A queue: one vehicle per headway + (length + gap) / speed."""
-    car = {**CAR, "maxSpeed": 10.0}
-    lone = [{"vehicle": car, "route": ["in_0", "out"], "interval": 1, "startTime": 0, "endTime": 0}]
-    engine = Engine(write(tmp_path / "lone", line(989.0, exit_m=20.0), lone))
-    engine.step_many(100)
-    assert engine.get_vehicle_count() == 1
-    while engine.get_vehicle_count():
-        engine.next_step()
-    # 25 m in the first 5 s (2 m/s2 up to 10 m/s), the other 985 of the 1010 m at 10 m/s: 103.5 s
-    assert engine.get_current_time() == 104.0
-    assert engine.get_average_travel_time() == 103.0  # the count is closed before the step is
-
-    queue = [{"vehicle": car, "route": ["in_0", "out"], "interval": 2, "startTime": 0, "endTime": -1}]
-    engine = Engine(write(tmp_path / "queue", line(600.0), queue))
-    engine.set_tl_phase("mid", 1)
-    engine.step_many(400)
-    engine.set_tl_phase("mid", 0)
-    engine.step_many(50)
-    before = engine.finished_vehicle_count
-    engine.step_many(120)
-    headway_s = 120 / (engine.finished_vehicle_count - before)
-    assert headway_s == pytest.approx(car["headwayTime"] + car["length"] / 10.0, abs=0.15)
-
-
 def test_vehicle_info(tmp_path: Path) -> None:
     flows = [{"vehicle": dict(CAR), "route": ROUTE, "interval": 1, "startTime": 0, "endTime": 0}] * 2
     engine = Engine(write(tmp_path, grid(seed=1), flows))
@@ -449,8 +424,6 @@ def test_replay(tmp_path: Path) -> None:
     flows = [{"vehicle": dict(CAR), "route": ["in_0", "out"], "interval": 1, "startTime": 0, "endTime": 0}]
     path = write(tmp_path, line(20.0), flows, saveReplay=True)
     engine = Engine(path)
-    with pytest.raises(InputError, match="another engine is writing its replay"):
-        Engine(path)
     engine.next_step()
     engine.set_tl_phase("mid", 1)
     engine.step_many(1)
@@ -472,8 +445,29 @@ def test_replay(tmp_path: Path) -> None:
     assert (mid["id"], mid["virtual"], mid["width"], mid["point"]) == ("mid", False, 0, [0, 0])
     outline = np.array(mid["outline"]).reshape(-1, 2)
     assert {tuple(p) for p in outline.tolist()} == {(-5.0, 0.0), (-5.0, -4.0), (5.0, -4.0), (5.0, 0.0)}
-    del engine
-    Engine(path)  # the first one's files are free again
+
+
+def test_a_new_engine_takes_over_the_replay_of_an_old_one(tmp_path: Path) -> None:
+    """As in a program that makes an engine anew for each episode, while a variable still holds the last one."""
+    flows = [{"vehicle": dict(CAR), "route": ["in_0", "out"], "interval": 1, "startTime": 0, "endTime": 0}]
+    path = write(tmp_path, line(20.0), flows, saveReplay=True)
+    old = Engine(path)
+    old.step_many(3)
+    new = Engine(path)
+    new.step_many(2)
+    with pytest.raises(InputError, match=r"replay\.txt: another engine has begun its replay in this file"):
+        old.next_step()
+    with pytest.raises(InputError, match="another engine has begun its replay"):
+        old.set_save_replay(True)
+    old.set_replay_file("old.txt")
+    old.next_step()
+    new.set_replay_file("new.txt")
+    third = Engine(path)  # nobody writes to replay.txt any more
+    for engine in (old, new, third):
+        engine.next_step()
+        engine.set_save_replay(False)
+    lines = {name: len((tmp_path / name).read_text().splitlines()) for name in ("old.txt", "new.txt", "replay.txt")}
+    assert lines == {"old.txt": 2, "new.txt": 1, "replay.txt": 1}
 
 
 def test_replay_needs_the_config(config: Path) -> None:

@@ -117,14 +117,14 @@ def requests(policy: Policy, count: int) -> Iterator[tuple[int, Int64]]:
 def test_host_build_equals_the_reference(policy_file: tuple[Policy, Path]) -> None:
     policy, file = policy_file
     asked = list(requests(policy, INPUTS_PER_POLICY))
-    stream = b"".join(
+    stream = protocol.encode_frame(Frame(MessageType.HELLO, 0, 0)) + b"".join(
         protocol.encode_frame(Frame(MessageType.DECIDE, number % 256, intersection, encoded(values)))
         for number, (intersection, values) in enumerate(asked)
     )
     program = build_firmware(file, target="native").elf
     result = subprocess.run([str(program)], input=stream, capture_output=True, timeout=60)
     assert (result.returncode, result.stderr) == (0, b"")
-    replies = [protocol.decode_frame(part) for part in result.stdout.split(b"\0")[:-1]]
+    replies = [protocol.decode_frame(part) for part in result.stdout.split(b"\0")[1:-1]]
     references = [IntegerPolicy(part) for part in policy.intersections]
     assert len(replies) == len(asked)
     for number, ((intersection, values), frame) in enumerate(zip(asked, replies, strict=True)):

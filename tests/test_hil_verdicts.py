@@ -30,10 +30,11 @@ def failed(verdict: Verdict) -> set[str]:
 
 
 @pytest.mark.parametrize("network", ["crossing", "arterial", pytest.param("Hangzhou1", marks=needs_data_set("Hangzhou1"))])
-def test_chip_host_and_reference_agree(network: str, closed_loop) -> None:
-    """On every logit of every decision, and so on the travel time."""
+def test_chip_host_and_reference_agree(network: str, hil_job: Job, closed_loop) -> None:
+    """On every logit of every decision, and so on the travel time. A real board holds one: see test_on_board.py."""
     policy = pretrained_policy(network)
-    chosen = closed_loop(network=Job.named(network, 0, policy).network, policy_file=policy)
+    board = hil_job.board if hil_job.board in ("simavr", "host") else "simavr"
+    chosen = closed_loop(network=Job.named(network, 0, policy).network, policy_file=policy, board=board)
     assert chosen.passed, failed(chosen)
     host = run_job(Job.named(network, 0, policy, board="host"))
     assert host.passed, failed(host)

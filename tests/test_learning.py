@@ -19,13 +19,12 @@ from model.learning import (  # noqa: E402
     refinement_learning_rate,
     search_epsilon,
     uniforms,
-    update_target,
 )
 from model.training import EpisodeRow, Trained, TrainingConfig, train  # noqa: E402
 from streetflow.errors import InputError  # noqa: E402
 
 LSB = ToyEnvironment.lsb_per_unit
-TINY = TrainingConfig(search_episodes=3, refine_episodes=4, layer2_dims=(4, 6), layer3_dims=(5, 3), batch=8)
+TINY = TrainingConfig(search_episodes=3, refine_episodes=4, layer2_dims=(4, 6), layer3_dims=(5, 3), batch=8, kept_episodes=2)
 
 
 def seeds(count: int) -> np.ndarray:
@@ -81,8 +80,8 @@ def test_exploration_explores_epsilon_of_the_time_and_evenly() -> None:
 
 def filled_replay(capacity: int, episodes: int, n_decisions: int = 7) -> Replay:
     """Frames hold 100 * episode + decision (+ 10000 * group + 1000 * feature); action and reward repeat the frame's number."""
-    replay = Replay(capacity, n_decisions, (2, 3, 1))
-    base = 10_000 * np.arange(2)[:, None, None] + 1000 * np.arange(3)[None, :, None]
+    replay = Replay(capacity, n_decisions, 2, 3)
+    base = 10_000 * np.arange(2)[:, None] + 1000 * np.arange(3)[None, :]
     for episode in range(episodes):
         replay.start_episode(base + 100 * episode)
         for decision in range(n_decisions):
@@ -96,20 +95,26 @@ def test_replay_holds_the_last_transitions_and_pairs_their_frames(capacity: int,
     replay = filled_replay(capacity, episodes)
     assert replay.size == min(capacity, 7 * episodes)
     every = np.arange(replay.count - replay.size, replay.count)
-    states, actions, rewards, following = replay.gather(np.stack([every, every]))
+    states, actions, rewards, following = replay.gather(np.stack([every, every]), np.full((2, 3), 0.5, np.float32))
     numbers = np.array([100 * (t // 7) + t % 7 for t in every])
     assert np.array_equal(actions, np.stack([numbers, numbers]))
     assert np.array_equal(rewards, np.stack([numbers, -numbers]))
     for g in range(2):
         for f in range(3):
-            assert np.array_equal(states[g, f, :, 0], 10_000 * g + 1000 * f + numbers)
-            assert np.array_equal(following[g, f, :, 0], 10_000 * g + 1000 * f + numbers + 1)
+            assert np.array_equal(states[g, :, f], 0.5 * (10_000 * g + 1000 * f + numbers))
+            assert np.array_equal(following[g, :, f], 0.5 * (10_000 * g + 1000 * f + numbers + 1))
 
 
-def test_replay_gathers_each_groups_own_features() -> None:
+def test_replay_keeps_each_groups_own_columns_from_the_extraction_on() -> None:
     replay = filled_replay(50, 2)
-    states = replay.gather(np.array([[3, 4], [5, 6]]), np.array([[0, 2], [1, 2]]))[0]
-    assert states[:, :, :, 0].tolist() == [[[3, 4], [2003, 2004]], [[11005, 11006], [12005, 12006]]]
+    replay.keep(np.array([[0, 2], [1, -1]]))
+    one = np.ones((2, 2), np.float32)
+    states = replay.gather(np.array([[3, 4], [5, 6]]), one)[0]
+    assert states.tolist() == [[[3, 2003], [4, 2004]], [[11005, 0], [11006, 0]]]
+    replay.start_episode(np.full((2, 2), 7))
+    replay.add(np.zeros(2, int), np.zeros(2), np.full((2, 2), 8))
+    assert replay.gather(np.array([[14], [14]]), one)[3].tolist() == [[[8, 8]], [[8, 8]]]
+    assert replay.last_frame.tolist() == [[8, 8], [8, 8]]
 
 
 def test_replay_draws_uniformly_with_replacement_and_each_group_its_own() -> None:
@@ -126,21 +131,9 @@ def test_replay_draws_uniformly_with_replacement_and_each_group_its_own() -> Non
 
 def test_replay_refuses_an_episode_that_stopped_short() -> None:
     replay = filled_replay(50, 1)
-    replay.add(np.zeros(2, int), np.zeros(2), np.zeros((2, 3, 1), int))
+    replay.add(np.zeros(2, int), np.zeros(2), np.zeros((2, 3), int))
     with pytest.raises(ValueError, match="7 decisions"):
-        replay.start_episode(np.zeros((2, 3, 1), int))
-
-
-# --- target network ---
-
-
-def test_target_moves_a_tenth_of_the_way() -> None:
-    target, online = [torch.zeros(3), torch.full((2, 2), 4.0)], [torch.full((3,), 10.0), torch.full((2, 2), -6.0)]
-    update_target(target, online, 0.1)
-    assert torch.allclose(target[0], torch.full((3,), 1.0)) and torch.allclose(target[1], torch.full((2, 2), 3.0))
-    update_target(target, online, 0.1)
-    assert torch.allclose(target[0], torch.full((3,), 1.9))
-    assert torch.equal(online[0], torch.full((3,), 10.0))
+        replay.start_episode(np.zeros((2, 3), int))
 
 
 # --- whole trainings ---
@@ -153,8 +146,9 @@ def toys(count: int = 1, **options: object) -> list[ToyEnvironment]:
 def graph_bytes(trained: Trained | None) -> bytes:
     assert trained is not None
     buffer = io.BytesIO()
-    for parameter in trained.graph.parameters():
-        np.save(buffer, parameter.detach().numpy())
+    for snapshot in (each for kept in trained.snapshots for each in kept):
+        for array in (array for theta in snapshot.theta for array in theta):
+            np.save(buffer, array)
     for kept in dataclasses.astuple(trained.choice):
         np.save(buffer, kept)
     return buffer.getvalue()
@@ -162,9 +156,11 @@ def graph_bytes(trained: Trained | None) -> bytes:
 
 def same_rows(a: list[EpisodeRow], b: list[EpisodeRow]) -> bool:
     def numbers(rows: list[EpisodeRow]) -> list[list[float]]:
-        return [[v for v in dataclasses.astuple(row) if not isinstance(v, str)] for row in rows]
+        return [[v for v in dataclasses.astuple(row) if not isinstance(v, str | tuple)] for row in rows]
 
-    return np.array_equal(np.array(numbers(a)), np.array(numbers(b)), equal_nan=True)
+    return np.array_equal(np.array(numbers(a)), np.array(numbers(b)), equal_nan=True) and all(
+        x.alphas == y.alphas for x, y in zip(a, b, strict=True)
+    )
 
 
 def test_same_seed_same_bytes_other_seed_other_bytes() -> None:
@@ -186,6 +182,52 @@ def test_resumed_equals_uninterrupted(tmp_path: Path, killed_after: int) -> None
     assert same_rows(resumed.rows, whole.rows)
     assert same_rows(told, whole.rows)
     assert all(np.array_equal(a, b) for a, b in zip(resumed.alphas, whole.alphas, strict=True))
+
+
+def test_threads_and_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = train(toys(3), [1, 2, 3], LSB, TINY)
+    assert graph_bytes(train(toys(3), [1, 2, 3], LSB, TINY, threads=3)) == graph_bytes(whole)
+    monkeypatch.setattr("model.training.BLOCK_GROUPS", 2)
+    split = train(toys(3), [1, 2, 3], LSB, TINY, threads=2)
+    assert whole is not None and split is not None
+    for a, b in zip(whole.snapshots, split.snapshots, strict=True):
+        for ours, theirs in zip(a[0].theta, b[0].theta, strict=True):
+            for array, other in zip(ours, theirs, strict=True):
+                assert np.array_equal(array, other)
+
+
+def test_alike_intersections_may_share_one_network() -> None:
+    alike = [ToyEnvironment((3, 3), seed=seed) for seed in range(2)]
+    config = dataclasses.replace(TINY, share=True)
+    trained = train(alike, [1, 2], LSB, config)
+    assert trained is not None
+    assert len(trained.choice.features) == 2 and [len(each.theta) for each in trained.snapshots[0]] == [1, 1, 1]
+    alone = train([ToyEnvironment((3, 3), seed=1)], [2], LSB, config)
+    assert alone is not None
+    for a, b in zip(trained.snapshots[1][0].theta[0], alone.snapshots[0][0].theta[0], strict=True):
+        np.testing.assert_allclose(a[..., : b.shape[-1]], b, atol=1e-5, rtol=1e-5)
+    with pytest.raises(InputError, match="differ in phases or lanes"):
+        train(toys(), [1], LSB, config)
+
+
+def test_the_weights_after_the_best_episodes_are_kept() -> None:
+    trained = train(toys(2), [1, 2], LSB, TINY)
+    assert trained is not None
+    for replica, (final, *best) in enumerate(trained.snapshots):
+        times = {
+            row.episode: row.average_travel_time_s for row in trained.rows if row.stage == "refine" and row.replica == replica
+        }
+        assert final.episode == 3
+        assert [each.episode for each in best] == sorted(times, key=lambda episode: times[episode])[:2]
+        assert all(each.average_travel_time_s == times[each.episode] for each in best)
+        assert not np.array_equal(best[0].theta[0][0], best[1].theta[0][0])
+
+
+def test_frames_are_the_kept_features_of_late_states() -> None:
+    trained = train(toys(1), [1], LSB, TINY)
+    assert trained is not None
+    for g, frame in enumerate(trained.frames):
+        assert frame.shape == (2 * 20, sum(trained.kept_widths(g)))
 
 
 def test_a_foreign_or_broken_checkpoint_is_refused(tmp_path: Path) -> None:
@@ -219,8 +261,10 @@ def test_replicas_train_as_they_would_alone() -> None:
         assert alone is not None
         groups = slice(2 * replica, 2 * replica + 2)
         assert np.array_equal(together.choice.features[groups], alone.choice.features)
-        for a, b in zip(together.graph.parameters(), alone.graph.parameters(), strict=True):
-            np.testing.assert_allclose(a.detach()[groups], b.detach(), atol=1e-5, rtol=1e-5)
+        for g in range(2):
+            ours, theirs = together.snapshots[replica][0].theta[g], alone.snapshots[0][0].theta[g]
+            for a, b in zip(ours, theirs, strict=True):
+                np.testing.assert_allclose(a[..., : b.shape[-1]], b, atol=1e-5, rtol=1e-5)
 
 
 def test_the_log_tells_each_episode() -> None:

@@ -48,6 +48,7 @@ def test_calls_frames_and_interrupts_add_up(tmp_path: Path) -> None:
             'void f(void) { if (PINB) f(); __asm__ volatile("nop"); } int main(void) { for (;;) f(); }',
             "itself",
         ),
+        ("ISR(TIMER0_OVF_vect, ISR_NOBLOCK) { PORTB++; } int main(void) { sei(); for (;;) {} }", "interrupts in an interrupt"),
         ("void (*volatile f)(void); int main(void) { for (;;) f(); }", "unknown function"),
         ('int main(void) { for (;;) __asm__ volatile("push r2"); }', "pushes in a loop"),
     ],

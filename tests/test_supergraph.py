@@ -10,8 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: train)")
 
-from model.learning import Minibatch, alpha_step, theta_step  # noqa: E402
-from model.subgraph import SubGraph, group_weights, parameter_counts, strongest  # noqa: E402
+from model.gradients import Minibatch, SuperGraphStep, subgraph_gradients  # noqa: E402
+from model.rmsprop import RMSprop  # noqa: E402
+from model.subgraph import Choice, SubGraph, kept_columns, kept_width, parameter_counts, strongest, trimmed  # noqa: E402
 from model.supergraph import GraphShape, SuperGraph, entropies  # noqa: E402
 
 SHAPE = GraphShape(
@@ -31,27 +32,40 @@ def supergraph(seed: int = 0) -> SuperGraph:
     return graph
 
 
-def states(count: int = 7, seed: int = 0) -> torch.Tensor:
-    x = torch.zeros(2, 3, count, SHAPE.max_width)
+def padded_states(count: int = 7, seed: int = 0) -> np.ndarray:
+    """float32[G, B, F, W], as an environment gives them."""
+    x = np.zeros((2, count, 3, int(SHAPE.feature_widths.max())), np.float32)
     rng = np.random.default_rng(seed)
     for g in range(2):
         for f, width in enumerate(SHAPE.feature_widths[g]):
-            x[g, f, :, :width] = torch.from_numpy(rng.normal(0, 3, (count, width)).astype(np.float32))
+            x[g, :, f, :width] = rng.normal(0, 3, (count, width))
     return x
 
 
-def naive_values(graph: SuperGraph, x: torch.Tensor, g: int) -> np.ndarray:
+def states(count: int = 7, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(SHAPE.packing.pack(padded_states(count, seed)))
+
+
+def kept_states(choice: Choice, count: int, seed: int = 0) -> torch.Tensor:
+    """What a sub-graph of this choice sees of `states`."""
+    columns = kept_columns(SHAPE, choice)
+    x = states(count, seed).numpy()[np.arange(2)[:, None], :, columns].transpose(0, 2, 1)
+    return torch.from_numpy(np.ascontiguousarray(x * (columns >= 0)[:, None, :]))
+
+
+def naive_values(graph: SuperGraph, x: np.ndarray, g: int) -> np.ndarray:
     """o_{j|J} = sum_i alpha_{i|I} ReLU(Linear_ij(o_{i|I})), one component, one state, one link at a time. float64[B, A]"""
-    w1, b1, w2, b2, w3, b3 = (p.detach().double().numpy()[g] for p in graph.theta())
+    w2, b2, w3, b3 = (p.detach().double().numpy()[g] for p in graph.theta()[-4:])
+    first = [[p[g].detach().double().numpy() for p in graph.feature_weights(f)] for f in range(3)]
     alpha = [a.detach().double().numpy()[g] for a in graph.alphas()]
     p2, p3 = max(SHAPE.layer2_dims), max(SHAPE.layer3_dims)
     values = []
-    for b in range(x.shape[2]):
-        layer1 = [x[g, f, b, :width].double().numpy() for f, width in enumerate(SHAPE.feature_widths[g])]
+    for b in range(len(x[g])):
+        layer1 = [x[g, b, f, :width].astype(np.float64) for f, width in enumerate(SHAPE.feature_widths[g])]
         layer2 = [np.zeros(d) for d in SHAPE.layer2_dims]
         for j, d in enumerate(SHAPE.layer2_dims):
             for i, o in enumerate(layer1):
-                linear = o @ w1[i, : len(o), j * p2 : j * p2 + d] + b1[i, 0, j * p2 : j * p2 + d]
+                linear = o @ first[i][0][: len(o), j * p2 : j * p2 + d] + first[i][1][0, j * p2 : j * p2 + d]
                 layer2[j] += alpha[0][i] * np.maximum(linear, 0)
         layer3 = [np.zeros(d) for d in SHAPE.layer3_dims]
         for j, d in enumerate(SHAPE.layer3_dims):
@@ -67,16 +81,29 @@ def naive_values(graph: SuperGraph, x: torch.Tensor, g: int) -> np.ndarray:
 
 def minibatch(target: SuperGraph | SubGraph, x: torch.Tensor, seed: int = 0) -> Minibatch:
     rng = np.random.default_rng(seed)
-    actions = torch.from_numpy(np.stack([rng.integers(0, n, x.shape[2]) for n in SHAPE.n_actions]))
-    rewards = torch.from_numpy(rng.normal(-5, 2, (2, x.shape[2])).astype(np.float32))
-    return Minibatch(x, actions, rewards, x.flip(2), target, gamma=0.9)
+    actions = torch.from_numpy(np.stack([rng.integers(0, n, x.shape[1]) for n in SHAPE.n_actions]))
+    rewards = torch.from_numpy(rng.normal(-5, 2, (2, x.shape[1])).astype(np.float32))
+    return Minibatch(x, actions, rewards + 0.9 * target.best_values(x.flip(1)).detach())
+
+
+def reference_loss(graph: SuperGraph | SubGraph, batch: Minibatch) -> torch.Tensor:
+    """Sum over groups of the mean squared error, for autograd."""
+    chosen = graph.values(batch.states).gather(2, batch.actions[:, :, None])[:, :, 0]
+    return (batch.targets - chosen).square().mean(dim=1).sum()
+
+
+@torch.no_grad()
+def alpha_step(graph: SuperGraph, batch: Minibatch, optimiser: RMSprop, learning_rate: float = 1e-3) -> SuperGraphStep:
+    step = SuperGraphStep(graph, batch)
+    optimiser.step(step.alpha_gradients(16.0), learning_rate, copy.deepcopy(graph).alpha_logits(), 0.1)
+    return step
 
 
 def test_batched_equals_the_loop_over_components() -> None:
-    graph, x = supergraph(), states()
-    batched = graph(x).detach().numpy()
+    graph = supergraph()
+    batched = graph(states()).detach().numpy()
     for g, actions in enumerate(SHAPE.n_actions):
-        np.testing.assert_allclose(batched[g, :, :actions], naive_values(graph, x, g), atol=1e-5, rtol=1e-5)
+        np.testing.assert_allclose(batched[g, :, :actions], naive_values(graph, padded_states(), g), atol=1e-5, rtol=1e-5)
 
 
 def test_a_group_is_the_same_alone_and_among_others() -> None:
@@ -84,10 +111,8 @@ def test_a_group_is_the_same_alone_and_among_others() -> None:
     graph = SuperGraph(SHAPE, [(0, 0), (0, 1)])
     alone_shape = GraphShape(SHAPE.feature_widths[1:], SHAPE.n_actions[1:], SHAPE.layer2_dims, SHAPE.layer3_dims)
     alone = SuperGraph(alone_shape, [(0, 1)])
-    x = states()
-    np.testing.assert_allclose(
-        graph(x)[1, :, :3].detach(), alone(x[1:, :, :, : alone_shape.max_width])[0].detach(), atol=1e-5, rtol=1e-5
-    )
+    x = torch.from_numpy(alone_shape.packing.pack(padded_states()[1:]))
+    np.testing.assert_allclose(graph(states())[1, :, :3].detach(), alone(x)[0].detach(), atol=1e-5, rtol=1e-5)
 
 
 def test_padding_stays_zero_while_weights_learn() -> None:
@@ -95,10 +120,12 @@ def test_padding_stays_zero_while_weights_learn() -> None:
     missing = [parameter.detach() == 0 for parameter in graph.theta()]
     assert sum(int(zeros.sum()) for zeros in missing) > 50
     target = copy.deepcopy(graph)
-    optimizer = torch.optim.RMSprop(graph.theta(), lr=1e-2)
+    optimiser = RMSprop(graph.theta())
     before = [parameter.detach().clone() for parameter in graph.theta()]
     for step in range(5):
-        theta_step(graph, graph.theta(), minibatch(target, x, step), optimizer)
+        with torch.no_grad():
+            gradients = SuperGraphStep(graph, minibatch(target, x, step)).theta_gradients()
+        optimiser.step(gradients, 1e-2, target.theta(), 0.1)
     for parameter, zeros, old in zip(graph.theta(), missing, before, strict=True):
         assert bool((parameter.detach()[zeros] == 0).all())
         assert not torch.equal(parameter.detach(), old)
@@ -149,44 +176,65 @@ def test_the_entropy_objective_alone_drives_alphas_to_one_hot() -> None:
 def test_each_step_moves_only_its_own_parameters() -> None:
     graph, x = supergraph(), states(32)
     target = copy.deepcopy(graph)
-    theta_optimizer = torch.optim.RMSprop(graph.theta(), lr=1e-3)
-    alpha_optimizer = torch.optim.RMSprop(graph.alpha_logits(), lr=1e-3)
     theta, alpha = ([p.detach().clone() for p in group] for group in (graph.theta(), graph.alpha_logits()))
-    alpha_step(graph, minibatch(target, x), alpha_optimizer, beta=16.0)
+    step = alpha_step(graph, minibatch(target, x), RMSprop(graph.alpha_logits()))
     assert all(torch.equal(p, old) for p, old in zip(graph.theta(), theta, strict=True))
     assert not any(torch.equal(p, old) for p, old in zip(graph.alpha_logits(), alpha, strict=True))
     alpha = [p.detach().clone() for p in graph.alpha_logits()]
-    theta_step(graph, graph.theta(), minibatch(target, x), theta_optimizer)
+    with torch.no_grad():
+        RMSprop(graph.theta()).step(step.theta_gradients(), 1e-3, target.theta(), 0.1)
     assert all(torch.equal(p, old) for p, old in zip(graph.alpha_logits(), alpha, strict=True))
     assert not any(torch.equal(p, old) for p, old in zip(graph.theta(), theta, strict=True))
 
 
-def test_the_alpha_gradient_is_that_of_both_objectives() -> None:
-    """Numerically, in double precision: squared error + 16 * the sum of the three entropies, each group its own."""
-    graph = supergraph().double()
-    batch = minibatch(graph, states(9).double())
-    batch.rewards = None
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gradients_are_autograds(seed: int) -> None:
+    """Squared error + 16 * the sum of the three entropies for the alphas; then, at the new alphas, the squared error for the
+    weights, layer 1 not taken again."""
+    graph, x = supergraph(seed), states(9, seed)
+    batch = minibatch(copy.deepcopy(graph), x, seed)
+    objective = reference_loss(graph, batch) + 16.0 * entropies(graph.alpha_logits()).sum()
+    expected = torch.autograd.grad(objective, graph.alpha_logits())
+    with torch.no_grad():
+        step = SuperGraphStep(graph, batch)
+        for ours, theirs in zip(step.alpha_gradients(16.0), expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=1e-4)
+        for logits in graph.alpha_logits():
+            logits += 0.3 * torch.randn(logits.shape, generator=torch.Generator().manual_seed(seed))
+        gradients = step.theta_gradients()
+    expected = torch.autograd.grad(reference_loss(graph, batch), graph.theta())
+    for ours, theirs in zip(gradients, expected, strict=True):
+        assert ours.shape == theirs.shape
+        np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=1e-4)
+    assert float(step.losses.sum()) == pytest.approx(float(reference_loss(graph, batch).detach()), rel=1e-5)
 
-    def objective(g: int) -> float:
-        q = graph(batch.states).gather(2, batch.actions[:, :, None])[:, :, 0]
-        return float((((batch.targets - q) ** 2).mean(dim=1) + 16.0 * entropies(graph.alpha_logits()).sum(dim=0))[g])
 
-    class Recorder:
-        def step(self) -> None:
-            pass
+def test_the_subgraphs_gradients_are_autograds() -> None:
+    graph = supergraph()
+    choice = strongest(graph)
+    subgraph = SubGraph(graph, choice)
+    batch = minibatch(copy.deepcopy(subgraph), kept_states(choice, 9))
+    with torch.no_grad():
+        losses, gradients = subgraph_gradients(subgraph, batch)
+    expected = torch.autograd.grad(reference_loss(subgraph, batch), subgraph.theta())
+    for ours, theirs in zip(gradients, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    assert float(losses.sum()) == pytest.approx(float(reference_loss(subgraph, batch).detach()), rel=1e-5)
 
-    alpha_step(graph, batch, Recorder(), beta=16.0)
-    eps = 1e-6
-    for parameter in graph.alpha_logits():
-        for g in range(2):
-            for i in range(parameter.shape[1]):
-                with torch.no_grad():
-                    parameter[g, i] += eps
-                    up = objective(g)
-                    parameter[g, i] -= 2 * eps
-                    down = objective(g)
-                    parameter[g, i] += eps
-                assert float(parameter.grad[g, i]) == pytest.approx((up - down) / (2 * eps), rel=1e-4, abs=1e-5)
+
+def test_rmsprop_is_pytorchs_and_moves_the_target_a_tenth_of_the_way() -> None:
+    generator = torch.Generator().manual_seed(0)
+    ours, theirs = (torch.nn.Parameter(torch.linspace(-2, 2, 12).view(3, 4).clone()) for _ in range(2))
+    target = torch.zeros(3, 4)
+    slow = np.zeros((3, 4))
+    optimiser, reference = RMSprop([ours]), torch.optim.RMSprop([theirs], lr=1e-2)
+    for _ in range(20):
+        theirs.grad = torch.randn(3, 4, generator=generator)
+        reference.step()
+        optimiser.step([theirs.grad], 1e-2, [target], 0.1)
+        slow += 0.1 * (theirs.detach().numpy() - slow)
+    np.testing.assert_allclose(ours.detach(), theirs.detach(), rtol=1e-5)
+    np.testing.assert_allclose(target, slow, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -210,9 +258,7 @@ def test_a_path_from_input_to_output_always_exists(seed: int) -> None:
         assert alphas[1][g][choice.layer2[g]] == alphas[1][g].max()
         assert alphas[2][g][choice.layer3[g]] == alphas[2][g].max()
     # the path carries: the output depends on both kept features
-    subgraph, x = SubGraph(graph, choice), states(4, seed)
-    kept = x[torch.arange(2)[:, None], torch.from_numpy(choice.features)].requires_grad_()
-    assert subgraph(kept).shape == (2, 4, 4)
+    assert SubGraph(graph, choice)(kept_states(choice, 4, seed)).shape == (2, 4, 4)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -222,8 +268,12 @@ def test_a_parameter_budget_takes_the_strongest_pair_that_fits(seed: int) -> Non
     alphas = [alpha.detach().numpy() for alpha in graph.alphas()]
     for budget in (70, 80, 95, 1000):
         choice = strongest(graph, max_parameters=budget)
-        assert np.array_equal(choice.features, free.features)
         for g in range(2):
+            sums = {pair: alphas[0][g][list(pair)].tolist() for pair in ((0, 1), (0, 2), (1, 2))}
+            least = {pair: 3 * (SHAPE.feature_widths[g][list(pair)].sum() + 2) + 8 + 3 * SHAPE.n_actions[g] for pair in sums}
+            fits = [pair for pair in sums if least[pair] <= budget]  # with 3 and 2 units
+            best_first = max(fits, key=lambda pair: sorted(sums[pair], reverse=True))
+            assert choice.features[g].tolist() == list(best_first)
             widths = SHAPE.feature_widths[g][choice.features[g]]
             fitting = {
                 (i, j): alphas[1][g][i] * alphas[2][g][j]
@@ -233,7 +283,7 @@ def test_a_parameter_budget_takes_the_strongest_pair_that_fits(seed: int) -> Non
             }
             assert (choice.layer2[g], choice.layer3[g]) == max(fitting, key=lambda pair: fitting[pair])
     assert np.array_equal(strongest(graph, max_parameters=1000).hidden, free.hidden)
-    with pytest.raises(ValueError, match="20 allowed"):
+    with pytest.raises(ValueError, match="no 2 features fit"):
         strongest(graph, max_parameters=20)
 
 
@@ -248,38 +298,42 @@ def test_subgraph_has_the_supergraphs_weights_and_no_alphas(seed: int) -> None:
     graph = supergraph(seed)
     choice = strongest(graph)
     subgraph = SubGraph(graph, choice)
-    x = states(6, seed)
-    kept = x[torch.arange(2)[:, None], torch.from_numpy(choice.features)]
-    values = subgraph(kept).detach().numpy()
+    x = padded_states(6, seed)
+    assert subgraph.width == kept_width(SHAPE, choice)
+    values = subgraph(kept_states(choice, 6, seed)).detach().numpy()
     p2, p3 = max(SHAPE.layer2_dims), max(SHAPE.layer3_dims)
-    w1, b1, w2, b2, w3, b3 = (p.detach().numpy() for p in graph.theta())
+    w2, b2, w3, b3 = (p.detach().numpy() for p in graph.theta()[-4:])
     for g, actions in enumerate(SHAPE.n_actions):
         c2, c3, (d2, d3) = choice.layer2[g], choice.layer3[g], choice.hidden[g]
         h1 = np.zeros((6, d2))
         for f in choice.features[g]:
             columns = slice(c2 * p2, c2 * p2 + d2)
-            h1 += np.maximum(x[g, f].numpy() @ w1[g, f, :, columns] + b1[g, f, 0, columns], 0)
+            w1, b1 = (p[g].detach().numpy() for p in graph.feature_weights(int(f)))
+            h1 += np.maximum(x[g, :, f, : len(w1)] @ w1[:, columns] + b1[0, columns], 0)
         columns = slice(c3 * p3, c3 * p3 + d3)
         h2 = np.maximum(h1 @ w2[g, c2, :d2, columns] + b2[g, c2, 0, columns], 0)
         q = h2 @ w3[g, c3, :d3, :actions] + b3[g, c3, 0, :actions]
         np.testing.assert_allclose(values[g, :, :actions], q, atol=1e-5, rtol=1e-5)
         widths = [int(SHAPE.feature_widths[g, f]) for f in choice.features[g]]
-        weights = group_weights(subgraph, choice, g, widths, int(actions))
+        theta = [parameter[g].detach().numpy() for parameter in subgraph.theta()]
+        weights = trimmed(theta, choice.hidden[g], widths, int(actions))
         assert [w.shape for w in weights.layer1_weights] == [(d2, width) for width in widths]
         assert weights.layer2_weights.shape == (d3, d2)
         assert weights.layer3_weights.shape == (actions, d3)
 
 
 def test_refinement_leaves_the_supergraph_and_its_alphas_alone() -> None:
-    graph, x = supergraph(), states(32)
+    graph = supergraph()
     choice = strongest(graph)
     frozen = {name: tensor.clone() for name, tensor in graph.state_dict().items()}
     subgraph, target = SubGraph(graph, choice), SubGraph(graph, choice)
     assert not [name for name, _ in subgraph.named_parameters() if "alpha" in name]
-    kept = x[torch.arange(2)[:, None], torch.from_numpy(choice.features)]
-    optimizer = torch.optim.RMSprop(subgraph.theta(), lr=1e-2)
+    kept = kept_states(choice, 32)
+    optimiser = RMSprop(subgraph.theta())
     before = subgraph(kept).detach().clone()
     for step in range(3):
-        theta_step(subgraph, subgraph.theta(), minibatch(target, kept, step), optimizer)
+        with torch.no_grad():
+            gradients = subgraph_gradients(subgraph, minibatch(target, kept, step))[1]
+        optimiser.step(gradients, 1e-2, target.theta(), 0.1)
     assert not torch.allclose(subgraph(kept).detach(), before)
     assert all(torch.equal(tensor, frozen[name]) for name, tensor in graph.state_dict().items())

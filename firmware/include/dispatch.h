@@ -1,12 +1,14 @@
-/* Requests and replies: HELLO, DECIDE, STATS and typed errors, as in docs/protocol.md. */
+/* Requests and replies: HELLO, DECIDE, PUT, GET, STATS and typed errors, as in docs/protocol.md. */
 #ifndef DISPATCH_H
 #define DISPATCH_H
 
 #include "frame.h"
 #include "policy.h"
 
-/* Judges the frame that the reader has just completed with `status`. Returns the intersection to be decided; null: none. */
-MUST_USE const FLASH struct intersection *dispatch_check(enum frame_status status, const struct frame_reader *request);
+/* Judges the frame that the reader has just completed with `status`. Returns the intersection to be decided; null: none.
+ * A request to decide that came in parts is put together in the reader.
+ */
+MUST_USE const FLASH struct intersection *dispatch_check(enum frame_status status, struct frame_reader *request);
 
 /* Where the request to decide has its feature values; and what was decided goes to `inferred`, with the cycles it took. */
 MUST_USE const uint8_t *dispatch_values(const struct frame_reader *request);

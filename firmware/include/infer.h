@@ -10,7 +10,13 @@ struct decision {
     int24 logits[POLICY_ACTIONS_MAX];
 };
 
-extern struct decision inferred; /* what infer() has found */
+/* What infer() has found. Before that its place may hold the values of a request that comes in parts. */
+#define PARTS_BYTES (2 * POLICY_INPUTS_MAX + 2)
+extern union decision_or_parts {
+    struct decision decision;
+    uint8_t parts[PARTS_BYTES];
+} decision_or_parts __asm__("inferred");
+#define inferred (decision_or_parts.decision)
 
 /* `values`: net->inputs numbers, int16 little-endian, as they come over the wire. */
 #if KERNEL_ID == KERNEL_PORTABLE_C

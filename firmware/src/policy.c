@@ -7,7 +7,7 @@
 
 #include "policy_tables.h" /* generated */
 
-struct decision inferred;
+union decision_or_parts decision_or_parts;
 
 #if KERNEL_ID != KERNEL_PORTABLE_C
 _Static_assert(offsetof(struct intersection, kernel) == INTERSECTION_KERNEL, "the assembly reads it there");

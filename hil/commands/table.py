@@ -122,7 +122,7 @@ def _shown(rows: list["Row"]) -> Table:
     shown.add_column("model", no_wrap=True)
     for heading in ("travel time s", "paper", "veh/min", "paper"):
         shown.add_column(heading, justify="right", no_wrap=True)
-    shown.add_column("against the paper")
+    shown.add_column("verdict")
     for row in rows:
         ours = [row.travel_time_s, row.throughput_veh_per_min]
         papers = [None, None] if row.paper is None else [row.paper.travel_time_s, row.paper.throughput_veh_per_min]
