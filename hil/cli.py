@@ -6,6 +6,7 @@ from typing import NoReturn
 import typer
 
 from hil.commands.board import board
+from hil.commands.check import check
 from hil.commands.common import errors
 from hil.commands.cost import cost
 from hil.commands.evaluate import evaluate
@@ -37,6 +38,7 @@ COMMANDS = (
     networks,
     replay,
     make_network,
+    check,
     table,
     cost,
     board,

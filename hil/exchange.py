@@ -6,7 +6,8 @@ damaged, of another sequence) is counted and passed over. A try is given up as s
 a typed error or a damaged reply once the line is quiet, after silence when `Pace` says so.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Generic, TypeVar
 
@@ -53,6 +54,13 @@ class Counters:
     def sent(self) -> int:
         """Frames sent."""
         return self.requests + self.retries
+
+    @classmethod
+    def sum(cls, counters: Iterable["Counters"]) -> "Counters":
+        total: Counter[str] = Counter()
+        for each in counters:
+            total.update(each.as_dict())
+        return cls(**total)
 
     def as_dict(self) -> dict[str, int]:
         return asdict(self)

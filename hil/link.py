@@ -19,6 +19,7 @@ from hil.protocol import (
     DecideRequest,
     ErrorCode,
     HelloReply,
+    Light,
     MalformedFrame,
     MessageType,
     StatsReply,
@@ -89,18 +90,20 @@ class Link:
         patience_us = self.board.boot_us if patience_s is None else patience_s * 1e6
         return self._greet(Deadline.after(self.board, patience_us), interval_us=self.board.hello_interval_us)
 
-    def decide(self, intersection: int, values: Sequence[int], logits: bool = True) -> Decision:
-        """Have the chip decide from the policy's kept features (int16 each). LinkError if it isn't in hand in time."""
+    def decide(self, intersection: int, values: Sequence[int], logits: bool = True, light: Light | None = None) -> Decision:
+        """Have the chip decide from the policy's kept features (int16 each), keeping its minimum green if it is told the
+        light's state. LinkError if it isn't in hand in time."""
         if not self._known:
             raise RuntimeError("no handshake yet: call hello() first")
-        request = encode_decide(DecideRequest(values, logits))
+        request = DecideRequest(values, logits, light)
+        encoded = encode_decide(request)
         whole = Deadline.after(self.board, self.budget_s * 1e6)
         begin_us, sent_before = self.board.now_us(), self.counters.sent
         while True:
             try:
                 if self.greeting is None:
                     self._greet(whole)
-                answer = self._ask_to_decide(intersection, values, request, logits, whole)
+                answer = self._ask_to_decide(intersection, request, encoded, whole)
                 break
             except LinkError as fault:
                 fault.tries = self.counters.sent - sent_before
@@ -136,23 +139,21 @@ class Link:
         self._known = True
         return answer.reply
 
-    def _ask_to_decide(
-        self, intersection: int, values: Sequence[int], request: bytes, logits: bool, whole: Deadline
-    ) -> Answer[DecideReply]:
+    def _ask_to_decide(self, intersection: int, request: DecideRequest, encoded: bytes, whole: Deadline) -> Answer[DecideReply]:
         assert self.greeting is not None
         knows_parts = self.greeting.firmware_version >= PARTS_SINCE
         if not (knows_parts and self._noisy):
             tries = WHOLE_TRIES if knows_parts else None
-            decode = _decide_decoder(logits)
+            decode = _decide_decoder(request.logits)
             try:
-                return self._exchanger.ask(MessageType.DECIDE, intersection, request, decode, whole, tries=tries)
+                return self._exchanger.ask(MessageType.DECIDE, intersection, encoded, decode, whole, tries=tries)
             except (NoAnswer, GarbageAnswer, BoardError) as fault:
                 refused = isinstance(fault, BoardError) and self._exchanger.is_refusal(fault.code)
                 if refused or not knows_parts or whole.expired:
                     raise
         self.counters.in_parts += 1
         retries_before, self._noisy = self.counters.retries, True
-        answer = decide_in_parts(self._exchanger, intersection, values, logits, whole)
+        answer = decide_in_parts(self._exchanger, intersection, request, whole)
         self._noisy = self.counters.retries > retries_before
         return answer
 

@@ -5,7 +5,7 @@ On a noisy line a frame gets through with a probability that falls exponentially
 of each frame.
 """
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 from hil.deadline import Deadline
 from hil.exchange import Answer, Exchanger
@@ -14,6 +14,7 @@ from hil.protocol import (
     CRC_BYTES,
     FRAME_OVERHEAD_BYTES,
     DecideReply,
+    DecideRequest,
     ErrorCode,
     FrameError,
     MessageType,
@@ -24,29 +25,20 @@ from hil.protocol import (
     encode_decide_put,
     encode_get,
     encode_put,
-    encode_values,
 )
 
 PART_BYTES = 12  # near the optimum where 1 byte in 20 is damaged
 
 
-def decide_in_parts(
-    exchanger: Exchanger, intersection: int, values: Sequence[int], logits: bool, whole: Deadline
-) -> Answer[DecideReply]:
+def decide_in_parts(exchanger: Exchanger, intersection: int, request: DecideRequest, whole: Deadline) -> Answer[DecideReply]:
     """The decision, all before the deadline. Raises LinkError; BoardError with BAD_PARTS where it has to start again."""
-    content = encode_values(values)
+    decide, content = encode_decide_put(replace(request, logits=False))
     for offset in range(0, len(content), PART_BYTES):
         put = encode_put(offset, content[offset : offset + PART_BYTES])
         exchanger.ask(MessageType.PUT, intersection, put, decode_part(0), whole, reply_bytes=FRAME_OVERHEAD_BYTES)
-    answer = exchanger.ask(
-        MessageType.DECIDE,
-        intersection,
-        encode_decide_put(content),
-        decode_decide_reply,
-        whole,
-        reply_bytes=FRAME_OVERHEAD_BYTES + decide_reply_bytes(b""),
-    )
-    if not logits:
+    reply_bytes = FRAME_OVERHEAD_BYTES + decide_reply_bytes(b"")
+    answer = exchanger.ask(MessageType.DECIDE, intersection, decide, decode_decide_reply, whole, reply_bytes=reply_bytes)
+    if not request.logits:
         return answer
     sequence, gathered = exchanger.sequence, b""
     while (missing := decide_reply_bytes(gathered) + CRC_BYTES - len(gathered)) > 0:

@@ -13,7 +13,7 @@ from typing import Any
 from cobs import cobs
 from fastcrc import crc16
 
-VERSION = 1
+VERSION = 2
 DELIMITER = b"\x00"
 HEADER_BYTES = 4  # version, type, sequence, intersection
 CRC_BYTES = 2
@@ -23,8 +23,12 @@ MAX_PAYLOAD_BYTES = 200
 MAX_FRAME_BYTES = HEADER_BYTES + MAX_PAYLOAD_BYTES + CRC_BYTES + 2
 
 SEND_LOGITS = 0x01  # DECIDE flags
-VALUES_WERE_PUT = 0x02
-PARTS_SINCE = (1, 1)  # firmware version that knows PUT and GET
+WITH_LIGHT = 0x02
+VALUES_WERE_PUT = 0x04
+
+PARTS_SINCE = (1, 2)  # firmware version that knows PUT and GET
+DECIDE_BYTES = 4  # of a DECIDE request beside its values: flags, count, the light's state
+GREEN_S_MAX = 255  # of a light's state: so long, or longer
 
 
 class MessageType(IntEnum):
@@ -51,8 +55,10 @@ class ErrorCode(IntEnum):
     BAD_INTERSECTION = 5  # intersections held
     TOO_LONG = 6  # max_payload
     MALFORMED = 7  # 0
-    NO_SESSION = 8  # reset cause: MCUSR as found at boot
-    BAD_PARTS = 9  # 0
+    FLASH_CORRUPT = 8  # 0
+    BAD_PHASE = 9  # actions of the intersection
+    NO_SESSION = 10  # reset cause: MCUSR as found at boot
+    BAD_PARTS = 11  # 0
 
 
 # Errors that damage on the wire explains: sending again may help. The others are answers to an intact request.
@@ -88,7 +94,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class HelloReply:
-    """Who is there (46 bytes). Clock and baud are 0 on the host build."""
+    """Who is there (48 bytes). Clock and baud are 0 on the host build."""
 
     firmware_version: tuple[int, int]
     kernel: int  # 0 portable C, 1 table, 2 unrolled
@@ -98,6 +104,16 @@ class HelloReply:
     intersections: int
     max_payload_bytes: int
     policy_sha256: str  # hex
+    boot_count: int = 1  # boots since power came, this one included; stops at 255
+    min_green_s: int = 0  # that the firmware keeps, where it is told the light's state
+
+
+@dataclass(frozen=True)
+class Light:
+    """What a light shows: the action in force, and the seconds since then."""
+
+    action: int
+    green_s: int
 
 
 @dataclass(frozen=True)
@@ -106,6 +122,7 @@ class DecideRequest:
 
     values: Sequence[int]
     logits: bool = True
+    light: Light | None = None  # None: the chip keeps no minimum green
 
 
 @dataclass(frozen=True)
@@ -147,7 +164,7 @@ class ErrorReply:
         return f"{name}, detail {self.detail}"
 
 
-_HELLO = struct.Struct("<BBBBIIBB32s")
+_HELLO = struct.Struct("<BBBBIIBB32sBB")
 _DECIDE_HEAD = struct.Struct("<BBIB")
 _STATS = struct.Struct("<IIHHHHHHHH")
 
@@ -184,31 +201,32 @@ def decode_frame(encoded: bytes) -> Frame:
 def encode_decide(request: DecideRequest) -> bytes:
     """Payload of a DECIDE request. ValueError for a value outside int16 or more values than a frame holds."""
     count = len(request.values)
-    if 2 + 2 * count > MAX_PAYLOAD_BYTES:
-        raise ValueError(f"a DECIDE holds at most {(MAX_PAYLOAD_BYTES - 2) // 2} values, not {count}")
-    flags = SEND_LOGITS if request.logits else 0
+    if DECIDE_BYTES + 2 * count > MAX_PAYLOAD_BYTES:
+        raise ValueError(f"a DECIDE holds at most {(MAX_PAYLOAD_BYTES - DECIDE_BYTES) // 2} values, not {count}")
+    flags = (SEND_LOGITS if request.logits else 0) | (WITH_LIGHT if request.light else 0)
     try:
-        return struct.pack(f"<BB{count}h", flags, count, *request.values)
+        payload = struct.pack(f"<BB{count}h", flags, count, *request.values)
     except struct.error as fault:
         raise ValueError(f"feature values are int16: {fault}") from None
+    if request.light is None:
+        return payload
+    return payload + bytes((request.light.action, min(request.light.green_s, GREEN_S_MAX)))
 
 
 def decode_decide(payload: bytes) -> DecideRequest:
     """The inverse of `encode_decide`. Raises MalformedFrame."""
-    if len(payload) < 2 or len(payload) != 2 + 2 * payload[1]:
+    light_bytes = 2 if payload[:1] and payload[0] & WITH_LIGHT else 0
+    if len(payload) < 2 or len(payload) != 2 + 2 * payload[1] + light_bytes:
         raise MalformedFrame(f"DECIDE payload of {len(payload)} bytes")
-    return DecideRequest(struct.unpack_from(f"<{payload[1]}h", payload, 2), bool(payload[0] & SEND_LOGITS))
+    light = Light(*payload[-2:]) if light_bytes else None
+    return DecideRequest(struct.unpack_from(f"<{payload[1]}h", payload, 2), bool(payload[0] & SEND_LOGITS), light)
 
 
-def encode_values(values: Sequence[int]) -> bytes:
-    """The values as they stand in a DECIDE request, to be sent by PUT."""
-    return encode_decide(DecideRequest(values))[2:]
-
-
-def encode_decide_put(values: bytes, logits: bool = False) -> bytes:
-    """Payload of a DECIDE request whose values PUT has brought to the chip."""
-    flags = VALUES_WERE_PUT | (SEND_LOGITS if logits else 0)
-    return bytes((flags, len(values) // 2)) + checksum(values).to_bytes(CRC_BYTES, "little")
+def encode_decide_put(request: DecideRequest) -> tuple[bytes, bytes]:
+    """Payload of a DECIDE request in parts, and what PUT has to bring before: values and light as they stand in DECIDE."""
+    whole = encode_decide(request)
+    head, content = whole[:2], whole[2:]
+    return bytes((head[0] | VALUES_WERE_PUT, head[1])) + checksum(content).to_bytes(CRC_BYTES, "little"), content
 
 
 def encode_put(offset: int, part: bytes) -> bytes:
@@ -256,13 +274,15 @@ def encode_hello_reply(reply: HelloReply) -> bytes:
         reply.intersections,
         reply.max_payload_bytes,
         bytes.fromhex(reply.policy_sha256),
+        reply.boot_count,
+        reply.min_green_s,
     )
 
 
 def decode_hello_reply(payload: bytes) -> HelloReply:
-    """Raises MalformedFrame unless it has 46 bytes."""
-    major, minor, kernel, cause, f_cpu_hz, baud, held, longest, digest = _unpack(_HELLO, payload, "HELLO")
-    return HelloReply((major, minor), kernel, cause, f_cpu_hz, baud, held, longest, digest.hex())
+    """Raises MalformedFrame unless it has 48 bytes."""
+    major, minor, kernel, cause, f_cpu_hz, baud, held, longest, digest, boots, green_s = _unpack(_HELLO, payload, "HELLO")
+    return HelloReply((major, minor), kernel, cause, f_cpu_hz, baud, held, longest, digest.hex(), boots, green_s)
 
 
 def encode_decide_reply(reply: DecideReply) -> bytes:

@@ -63,6 +63,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SPEC",
         help="faults on the line and the chip, on purpose, such as bytes=0.05,reset@40,seed=7 (docs/faults.md)",
     )
+    group.addoption(
+        "--hil-kernel",
+        metavar="KERNEL",
+        default="auto",
+        help="unrolled, table or c (default: auto, unrolled where it fits the flash, else table)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -97,6 +103,7 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
         baud=option("--hil-baud"),
         budget_s=option("--hil-budget"),
         faults=FaultSpec.parse(option("--hil-faults")) if option("--hil-faults") else None,
+        kernel=option("--hil-kernel"),
     )
 
 

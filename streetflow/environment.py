@@ -87,6 +87,15 @@ class Environment:
         return self._signals.current_action
 
     @property
+    def green_s(self) -> NDArray[np.int32]:
+        """int32[N]: seconds since the action in force showed, or since the pending change began."""
+        return self._signals.elapsed_s
+
+    @property
+    def min_green_s(self) -> int:
+        return self._signals.min_green_s
+
+    @property
     def shown_phase(self) -> NDArray[np.int32]:
         """int32[N]: the engine's phase that each light shows, clearance phases included."""
         return self._signals.shown_phase

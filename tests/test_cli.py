@@ -203,4 +203,4 @@ def test_size_fits(tmp_path: Path) -> None:
     out = tmp_path / "size.json"
     assert tinylight("size", "--network", "crossing", "--json", str(out)) == 0
     content = json.loads(out.read_text())
-    assert content["fits"] and 2_000 < content["flash_bytes"] <= 8_192 and Path(content["map"]).is_file()
+    assert content["fits"] and 2_000 < content["flash_bytes"] <= 16_384 and Path(content["map"]).is_file()

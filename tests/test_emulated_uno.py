@@ -122,7 +122,7 @@ def test_a_verdict_names_the_baud_rate_that_works(uno: EmulatedUno, tmp_path: Pa
     job = Job.named("crossing", 0, pretrained_policy("crossing"), board=uno.port.name, baud=38_400)
     handshake = run_job(job).check("handshake")
     assert handshake.outcome == "fail"
-    assert "at 38400 baud, but the board answers at 115200: use --baud 115200" in handshake.measured
+    assert "not at 38400 baud, but at 115200 the board answers: use --baud 115200" in handshake.measured
 
 
 def test_the_old_bootloader_of_the_nano(firmware: Firmware) -> None:

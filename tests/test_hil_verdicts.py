@@ -53,11 +53,11 @@ def test_latency_and_footprint(f_cpu_hz: int, baud: int, closed_loop) -> None:
     latency, footprint = verdict.figures["latency"], verdict.figures["footprint"]
     assert isinstance(latency, dict) and isinstance(footprint, dict)
     assert latency["round_trip_us"]["max"] <= 100_000
-    assert 8_000 <= latency["compute_cycles"]["p50"] <= latency["compute_cycles"]["max"] <= 30_000
+    assert 3_000 <= latency["compute_cycles"]["p50"] <= latency["compute_cycles"]["max"] <= 30_000
     assert latency["compute_us"]["max"] == pytest.approx(latency["compute_cycles"]["max"] / f_cpu_hz * 1e6)
     # Nothing is faster than its parts: the response holds the inference, the round trip holds the response.
     assert latency["compute_us"]["p50"] < latency["response_us"]["p50"] < latency["round_trip_us"]["p50"]
-    assert 2_000 <= footprint["flash_bytes"] <= 8_192
+    assert 2_000 <= footprint["flash_bytes"] <= 16_384
     assert 200 <= footprint["static_ram_bytes"] + footprint["stack_bytes"] <= 1_024
     assert footprint["stack_bytes"] >= 20
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hil.boards import Board
+from hil.deadline import Deadline
 from hil.fault_injection import FaultyBoard
 from hil.fault_spec import FaultSpec
 from hil.job import Job
@@ -82,7 +83,7 @@ def test_it_says_who_it_is(link: Link, policy: Policy) -> None:
     assert greeting is not None
     assert greeting.policy_sha256 == policy.sha256
     assert greeting.intersections == len(policy.intersections)
-    assert greeting.max_payload_bytes >= 46
+    assert greeting.max_payload_bytes >= 48
 
 
 def test_another_policy_is_refused(board: Board) -> None:
@@ -108,12 +109,10 @@ def test_a_repeated_request_is_no_new_work(link: Link, board: Board, policy: Pol
 
 
 def test_a_decision_in_parts_is_the_same(link: Link, board: Board, policy: Policy) -> None:
-    from hil.deadline import Deadline
-
     for number, values in inputs(policy, 12):
         whole = link.decide(number, values)
         deadline = Deadline.after(board, FAR_BUDGET_S * 1e6)
-        reply = decide_in_parts(link._exchanger, number, values, True, deadline).reply
+        reply = decide_in_parts(link._exchanger, number, DecideRequest(values), deadline).reply
         assert (reply.action, reply.phase, reply.logits) == (whole.action, whole.phase, whole.logits)
 
 
@@ -122,7 +121,7 @@ def test_parts_that_do_not_belong_together_are_refused(link: Link, board: Board,
     assert decode_error_reply(exchange(board, get).payload) == ErrorReply(ErrorCode.BAD_PARTS, 0)
     n_inputs = policy.intersections[0].n_inputs
     exchange(board, encode_frame(Frame(MessageType.PUT, 6, 0, bytes((0, 1, 2, 3)))))
-    decide = encode_frame(Frame(MessageType.DECIDE, 7, 0, bytes((2, n_inputs, 0x12, 0x34))))
+    decide = encode_frame(Frame(MessageType.DECIDE, 7, 0, bytes((4, n_inputs, 0x12, 0x34))))
     assert decode_error_reply(exchange(board, decide).payload) == ErrorReply(ErrorCode.BAD_PARTS, 0)
     overlong = encode_frame(Frame(MessageType.PUT, 8, 0, bytes((255, 1, 2))))
     assert decode_error_reply(exchange(board, overlong).payload).code == ErrorCode.BAD_LENGTH

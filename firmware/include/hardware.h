@@ -63,9 +63,8 @@
 #define UART_DATA UDR0
 #define UART_STATUS UCSR0A
 #define UART_CONTROL UCSR0B
-#define UART_FORMAT UCSR0C
 #define UART_DIVISOR UBRR0
-#define UART_FORMAT_8N1 (_BV(UCSZ01) | _BV(UCSZ00))
+#define UART_LISTENING (_BV(RXEN0) | _BV(TXEN0) | _BV(RXCIE0))
 #define UART_ERROR_BITS (_BV(FE0) | _BV(DOR0)) /* wrong stop bit; a byte was lost in the hardware */
 #define UART_RECEIVED_VECTOR USART_RX_vect
 #define UART_CAN_SEND_VECTOR USART_UDRE_vect

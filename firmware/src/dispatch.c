@@ -5,14 +5,14 @@
 
 #include "board.h"
 #include "crc.h"
-#include "cycles.h"
+#include "flash_check.h"
 #include "infer.h"
 #include "policy.h"
 #include "stack.h"
 #include "uart.h"
 
 #define FIRMWARE_MAJOR 1
-#define FIRMWARE_MINOR 1
+#define FIRMWARE_MINOR 2
 
 enum {
     TYPE_HELLO = 0x01,
@@ -25,66 +25,82 @@ enum {
 };
 
 enum error_code {
-    ERROR_BAD_CRC = 1,
+    ERROR_NONE,
+    ERROR_BAD_CRC,
     ERROR_BAD_VERSION,
     ERROR_UNKNOWN_TYPE,
     ERROR_BAD_LENGTH,
     ERROR_BAD_INTERSECTION,
     ERROR_TOO_LONG,
     ERROR_MALFORMED,
+    ERROR_FLASH_CORRUPT,
+    ERROR_BAD_PHASE,
     ERROR_NO_SESSION,
     ERROR_BAD_PARTS,
 };
 
-/* A DECIDE request: flags, count, then the values */
+/* A DECIDE request: flags, count, the values, and with the flag for it the light's state */
 #define DECIDE_FLAGS 0
 #define DECIDE_COUNT 1
 #define DECIDE_VALUES 2
-#define DECIDE_CRC 2 /* instead of the values, where PUT has brought them */
-#define DECIDE_PUT_LENGTH 4
 #define DECIDE_WANTS_LOGITS 0x01
-#define DECIDE_VALUES_WERE_PUT 0x02
+#define DECIDE_HAS_LIGHT 0x02
+#define DECIDE_WAS_PUT 0x04 /* the CRC of values and light instead of them: PUT has brought them */
+#define DECIDE_PUT_LENGTH (DECIDE_VALUES + 2)
+#define LIGHT_BYTES 2 /* action in force, seconds that it has been so (255: or more) */
+_Static_assert(DECIDE_VALUES + 2 * POLICY_INPUTS_MAX + LIGHT_BYTES <= POLICY_MAX_PAYLOAD, "a DECIDE request must fit a frame");
+_Static_assert(7 + 4 * POLICY_ACTIONS_MAX <= POLICY_MAX_PAYLOAD, "a DECIDE reply must fit a frame");
+_Static_assert(16 + POLICY_SHA256_BYTES <= POLICY_MAX_PAYLOAD, "a HELLO reply must fit a frame");
 
-/* PUT: offset, then bytes of the values. GET: sequence of the decision, then offset and length in its answer */
+/* PUT: offset, then bytes of values and light. GET: sequence of the decision, then offset and length in its answer */
 #define PUT_OFFSET 0
 #define PUT_BYTES 1
 #define GET_SEQUENCE 0
 #define GET_OFFSET 1
 #define GET_LENGTH 2
 #define GET_PAYLOAD_LENGTH 3
-_Static_assert(DECIDE_VALUES + 2 * POLICY_INPUTS_MAX <= POLICY_MAX_PAYLOAD, "a DECIDE request must fit a frame");
-_Static_assert(7 + 4 * POLICY_ACTIONS_MAX <= POLICY_MAX_PAYLOAD, "a DECIDE reply must fit a frame");
-_Static_assert(14 + POLICY_SHA256_BYTES <= POLICY_MAX_PAYLOAD, "a HELLO reply must fit a frame");
 
+/* As STATS sends them */
 static struct {
     uint32_t decisions;
     uint32_t cycles_max;
     uint16_t good;
     uint16_t bad_crc;
     uint16_t malformed;
+    uint16_t ring_overruns;
+    uint16_t line_errors;
     uint16_t repeats;
+    uint16_t untouched_ram;
+    uint16_t static_ram;
 } counters;
 
-/* The last decision, kept so that a repeated request is answered again without new work. The values of the next one take its
- * place where they come in parts: they make it invalid.
- */
+/* The last decision, kept with `inferred` so that a repeated request is answered again without new work */
 static struct {
     bool valid;
+    uint8_t action; /* what was answered: that of `inferred`, or the one in force before its minimum green is over */
     uint8_t sequence;
     uint8_t intersection;
     uint8_t crc[FRAME_CRC_BYTES];
     uint32_t cycles;
-    union {
-        struct decision decision;
-        uint8_t put[2 * POLICY_INPUTS_MAX];
-    };
 } last;
 
 static bool in_session; /* HELLO has been said since the chip started */
 
+/* What the frame in hand turned out to be */
+static enum error_code error;
+static uint8_t error_detail;
+
+static const FLASH struct {
+    uint32_t f_cpu_hz;
+    uint32_t baud;
+    uint8_t intersections;
+    uint8_t max_payload;
+} self = {BOARD_F_CPU_HZ, BOARD_BAUD, POLICY_INTERSECTIONS, POLICY_MAX_PAYLOAD};
+
 static void count(uint16_t *counter) {
-    if (*counter != UINT16_MAX) {
-        (*counter)++;
+    const uint16_t next = *counter + 1;
+    if (next != 0) {
+        *counter = next;
     }
 }
 
@@ -92,35 +108,9 @@ uint32_t dispatch_decisions(void) {
     return counters.decisions;
 }
 
-/* The reply repeats the request's sequence and intersection, as far as it got. */
-static void begin(struct frame_writer *reply, const struct frame_reader *request, uint8_t type) {
-    const bool has_header = request->length >= FRAME_HEADER_BYTES;
-    frame_begin(reply, type, has_header ? request->bytes[FRAME_AT_SEQUENCE] : 0,
-                has_header ? request->bytes[FRAME_AT_INTERSECTION] : 0);
-}
-
-static void answer_error(struct frame_writer *reply, const struct frame_reader *request, enum error_code code,
-                         uint8_t detail) {
-    begin(reply, request, TYPE_ERROR);
-    frame_put_u8(reply, code);
-    frame_put_u8(reply, detail);
-}
-
-static void answer_hello(struct frame_writer *reply, const struct frame_reader *request) {
-    last.valid = false;
-    in_session = true;
-    begin(reply, request, TYPE_HELLO | TYPE_REPLY);
-    frame_put_u8(reply, FIRMWARE_MAJOR);
-    frame_put_u8(reply, FIRMWARE_MINOR);
-    frame_put_u8(reply, KERNEL_ID);
-    frame_put_u8(reply, board_reset_cause());
-    frame_put_u32(reply, BOARD_F_CPU_HZ);
-    frame_put_u32(reply, BOARD_BAUD);
-    frame_put_u8(reply, POLICY_INTERSECTIONS);
-    frame_put_u8(reply, POLICY_MAX_PAYLOAD);
-    for (uint8_t i = 0; i < POLICY_SHA256_BYTES; i++) {
-        frame_put_u8(reply, policy_sha256[i]);
-    }
+static void refuse(enum error_code code, uint8_t detail) {
+    error = code;
+    error_detail = detail;
 }
 
 static bool is_last(const struct frame_reader *request, uint8_t sequence) {
@@ -132,173 +122,246 @@ static bool is_repeat(const struct frame_reader *request) {
     return is_last(request, request->bytes[FRAME_AT_SEQUENCE]) && last.crc[0] == crc[0] && last.crc[1] == crc[1];
 }
 
-static void decide(const FLASH struct intersection *net, const struct frame_reader *request, const uint8_t *values) {
-    board_led(true);
-    cycles_start();
-    infer(net, values, &last.decision);
-    last.cycles = cycles_stop();
-    board_led(false);
+static uint8_t light_at(const FLASH struct intersection *net) {
+    return FRAME_AT_PAYLOAD + DECIDE_VALUES + 2 * net->inputs;
+}
 
+/* Makes a request whose values were put the same that it would have been in one piece; false if they are not those that the
+ * request means. The frame's CRC stays its last two bytes: a repeat is known by it.
+ */
+static bool put_together(struct frame_reader *request, uint8_t length) {
+    uint8_t *values = request->bytes + FRAME_AT_PAYLOAD + DECIDE_VALUES;
+    uint16_t crc = CRC_INITIAL;
+    for (uint8_t i = 0; i < length; i++) {
+        crc = crc_update(crc, decision_or_parts.parts[i]);
+    }
+    crc = crc_update(crc_update(crc, values[0]), values[1]);
+    if (last.valid || crc != 0) { /* a decision has taken their place; or these are others */
+        return false;
+    }
+    uint8_t *frame_crc = values + length;
+    memmove(frame_crc, values + 2, FRAME_CRC_BYTES);
+    memcpy(values, decision_or_parts.parts, length);
+    request->length = FRAME_AT_PAYLOAD + DECIDE_VALUES + length + FRAME_CRC_BYTES;
+    return true;
+}
+
+/* The intersection to be decided; null if the request is refused, or repeats the last one. */
+static const FLASH struct intersection *check_decide(struct frame_reader *request, const FLASH struct intersection *net) {
+    const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
+    const uint8_t length = frame_payload_length(request), flags = length != 0 ? payload[DECIDE_FLAGS] : 0;
+    const bool has_light = (flags & DECIDE_HAS_LIGHT) != 0, was_put = (flags & DECIDE_WAS_PUT) != 0;
+    const uint8_t put_length = 2 * net->inputs + (has_light ? LIGHT_BYTES : 0);
+    const uint8_t expected = was_put ? DECIDE_PUT_LENGTH : DECIDE_VALUES + put_length;
+    if (length != expected || payload[DECIDE_COUNT] != net->inputs) {
+        refuse(ERROR_BAD_LENGTH, expected);
+    } else if (is_repeat(request)) {
+        count(&counters.repeats);
+    } else if (was_put && !put_together(request, put_length)) {
+        refuse(ERROR_BAD_PARTS, 0);
+    } else if (has_light && request->bytes[light_at(net)] >= net->actions) {
+        refuse(ERROR_BAD_PHASE, net->actions);
+    } else {
+        return net;
+    }
+    return NULL;
+}
+
+static void check_put(const struct frame_reader *request) {
+    const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
+    const uint8_t length = frame_payload_length(request) - PUT_BYTES; /* of an empty payload: 255, too much */
+    const uint8_t room = sizeof decision_or_parts.parts;
+    if (length > room || payload[PUT_OFFSET] > room - length) {
+        refuse(ERROR_BAD_LENGTH, room);
+        return;
+    }
+    last.valid = false;
+    memcpy(decision_or_parts.parts + payload[PUT_OFFSET], payload + PUT_BYTES, length);
+}
+
+static void check_get(const struct frame_reader *request) {
+    if (frame_payload_length(request) != GET_PAYLOAD_LENGTH) {
+        refuse(ERROR_BAD_LENGTH, GET_PAYLOAD_LENGTH);
+    } else if (!is_last(request, request->bytes[FRAME_AT_PAYLOAD + GET_SEQUENCE])) {
+        refuse(ERROR_BAD_PARTS, 0);
+    }
+}
+
+/* DECIDE, PUT and GET: what takes a sound flash, a session and an intersection */
+static const FLASH struct intersection *check_in_session(struct frame_reader *request, uint8_t type) {
+    const uint8_t number = request->bytes[FRAME_AT_INTERSECTION];
+    if (!flash_is_sound()) {
+        refuse(ERROR_FLASH_CORRUPT, 0);
+    } else if (!in_session) {
+        refuse(ERROR_NO_SESSION, board_reset_cause());
+    } else if (number >= POLICY_INTERSECTIONS) {
+        refuse(ERROR_BAD_INTERSECTION, POLICY_INTERSECTIONS);
+    } else if (type == TYPE_PUT) {
+        check_put(request);
+    } else if (type == TYPE_GET) {
+        check_get(request);
+    } else {
+        return check_decide(request, &policy_intersections[number]);
+    }
+    return NULL;
+}
+
+static const FLASH struct intersection *check_good(struct frame_reader *request) {
+    const uint8_t type = request->bytes[FRAME_AT_TYPE];
+    count(&counters.good);
+    if (type == TYPE_DECIDE || type == TYPE_PUT || type == TYPE_GET) {
+        return check_in_session(request, type);
+    }
+    if (type != TYPE_HELLO && type != TYPE_STATS) {
+        refuse(ERROR_UNKNOWN_TYPE, type);
+    } else if (frame_payload_length(request) != 0) {
+        refuse(ERROR_BAD_LENGTH, 0);
+    }
+    return NULL;
+}
+
+const FLASH struct intersection *dispatch_check(enum frame_status status, struct frame_reader *request) {
+    error = ERROR_NONE;
+    switch (status) {
+    case FRAME_GOOD:
+        return check_good(request);
+    case FRAME_BAD_CRC:
+        count(&counters.bad_crc);
+        refuse(ERROR_BAD_CRC, 0);
+        break;
+    case FRAME_BAD_VERSION:
+        count(&counters.good);
+        refuse(ERROR_BAD_VERSION, FRAME_VERSION);
+        break;
+    case FRAME_TOO_LONG:
+        count(&counters.malformed);
+        refuse(ERROR_TOO_LONG, POLICY_MAX_PAYLOAD);
+        break;
+    default:
+        count(&counters.malformed);
+        refuse(ERROR_MALFORMED, 0);
+        break;
+    }
+    return NULL;
+}
+
+const uint8_t *dispatch_values(const struct frame_reader *request) {
+    return request->bytes + FRAME_AT_PAYLOAD + DECIDE_VALUES;
+}
+
+void dispatch_decided(const FLASH struct intersection *net, const struct frame_reader *request, uint32_t cycles) {
     last.valid = true;
     last.sequence = request->bytes[FRAME_AT_SEQUENCE];
     last.intersection = request->bytes[FRAME_AT_INTERSECTION];
     last.crc[0] = request->bytes[request->length - 2];
     last.crc[1] = request->bytes[request->length - 1];
+    last.cycles = cycles;
+    last.action = inferred.action;
+    const uint8_t *light = request->bytes + light_at(net);
+    const uint8_t least_s = MIN_GREEN_S;
+    if ((request->bytes[FRAME_AT_PAYLOAD + DECIDE_FLAGS] & DECIDE_HAS_LIGHT) != 0 && light[1] < least_s) {
+        last.action = light[0];
+    }
     counters.decisions++;
-    if (last.cycles > counters.cycles_max) {
-        counters.cycles_max = last.cycles;
+    if (cycles > counters.cycles_max) {
+        counters.cycles_max = cycles;
     }
 }
 
-static uint16_t crc_of(const uint8_t *bytes, uint8_t length) {
-    uint16_t crc = CRC_INITIAL;
-    while (length-- > 0) {
-        crc = crc_update(crc, *bytes++);
-    }
-    return crc;
+/* The reply repeats the request's sequence and intersection, as far as it got. */
+static void begin(const struct frame_reader *request, uint8_t type) {
+    const bool has_header = request->length >= FRAME_HEADER_BYTES;
+    frame_begin(type, has_header ? request->bytes[FRAME_AT_SEQUENCE] : 0,
+                has_header ? request->bytes[FRAME_AT_INTERSECTION] : 0);
 }
 
-/* Action, phase, cycles, and as many of the logits */
-static void put_decision(struct frame_writer *reply, const FLASH struct intersection *net, uint8_t logits) {
-    frame_put_u8(reply, last.decision.action);
-    frame_put_u8(reply, net->phases[last.decision.action]);
-    frame_put_u32(reply, last.cycles);
-    frame_put_u8(reply, logits);
-    for (uint8_t a = 0; a < logits; a++) {
-        frame_put_u32(reply, (uint32_t)last.decision.logits[a]);
-    }
-}
-
-static void answer_decide(struct frame_writer *reply, const struct frame_reader *request,
-                          const FLASH struct intersection *net) {
-    const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
-    const uint8_t length = frame_payload_length(request), values_length = 2 * net->inputs;
-    const bool were_put = length == DECIDE_PUT_LENGTH && (payload[DECIDE_FLAGS] & DECIDE_VALUES_WERE_PUT) != 0;
-    const uint8_t expected = were_put ? DECIDE_PUT_LENGTH : DECIDE_VALUES + values_length;
-    if (length != expected || payload[DECIDE_COUNT] != net->inputs) {
-        answer_error(reply, request, ERROR_BAD_LENGTH, expected);
-        return;
-    }
-    if (is_repeat(request)) {
-        count(&counters.repeats);
-    } else if (!were_put) {
-        decide(net, request, payload + DECIDE_VALUES);
-    } else {
-        const uint16_t crc = crc_of(last.put, values_length);
-        if (last.valid || payload[DECIDE_CRC] != (uint8_t)crc || payload[DECIDE_CRC + 1] != (uint8_t)(crc >> 8)) {
-            answer_error(reply, request, ERROR_BAD_PARTS, 0);
-            return;
-        }
-        memcpy(reply->bytes, last.put, values_length); /* the decision is about to take their place */
-        decide(net, request, reply->bytes);
-    }
-    begin(reply, request, TYPE_DECIDE | TYPE_REPLY);
-    put_decision(reply, net, (payload[DECIDE_FLAGS] & DECIDE_WANTS_LOGITS) != 0 ? net->actions : 0);
-}
-
-static void answer_put(struct frame_writer *reply, const struct frame_reader *request) {
-    const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
-    const uint8_t length = frame_payload_length(request) - PUT_BYTES; /* of an empty payload: 255, too much */
-    const uint8_t room = sizeof last.put;
-    if (length > room || payload[PUT_OFFSET] > room - length) {
-        answer_error(reply, request, ERROR_BAD_LENGTH, room);
-        return;
-    }
+static void answer_hello(void) {
     last.valid = false;
-    memcpy(last.put + payload[PUT_OFFSET], payload + PUT_BYTES, length);
-    begin(reply, request, TYPE_PUT | TYPE_REPLY);
+    in_session = true;
+    frame_put(FIRMWARE_MAJOR);
+    frame_put(FIRMWARE_MINOR);
+    frame_put(KERNEL_ID);
+    frame_put(board_reset_cause());
+    frame_put_flash((const FLASH uint8_t *)&self, 10);
+    frame_put_flash(policy_sha256, POLICY_SHA256_BYTES);
+    frame_put(board_boot_count());
+    frame_put(MIN_GREEN_S);
 }
 
-/* A part of what DECIDE answers when asked for logits, followed by the CRC of the whole. */
-static void answer_get(struct frame_writer *reply, const struct frame_reader *request,
-                       const FLASH struct intersection *net) {
-    const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
-    if (frame_payload_length(request) != GET_PAYLOAD_LENGTH) {
-        answer_error(reply, request, ERROR_BAD_LENGTH, GET_PAYLOAD_LENGTH);
-        return;
+typedef void (*byte_sink)(uint8_t byte);
+
+/* What DECIDE answers, byte by byte */
+static void tell_decision(const struct frame_reader *request, bool with_logits, byte_sink tell) {
+    const FLASH struct intersection *net = &policy_intersections[request->bytes[FRAME_AT_INTERSECTION]];
+    tell(last.action);
+    tell(net->phases[last.action]);
+    const uint8_t *cycles = (const uint8_t *)&last.cycles;
+    for (uint8_t i = 0; i < sizeof last.cycles; i++) {
+        tell(cycles[i]);
     }
-    if (!is_last(request, payload[GET_SEQUENCE])) {
-        answer_error(reply, request, ERROR_BAD_PARTS, 0);
-        return;
+    const uint8_t logits = with_logits ? net->actions : 0;
+    tell(logits);
+    for (uint8_t a = 0; a < logits; a++) {
+        const int24 logit = inferred.logits[a];
+        tell((uint8_t)logit);
+        tell((uint8_t)(logit >> 8));
+        tell((uint8_t)(logit >> 16));
+        tell(logit < 0 ? UINT8_MAX : 0);
     }
-    begin(reply, request, TYPE_GET | TYPE_REPLY);
-    put_decision(reply, net, net->actions);
-    uint8_t *whole = reply->bytes + FRAME_AT_PAYLOAD;
-    frame_put_u16(reply, crc_of(whole, reply->length - FRAME_AT_PAYLOAD));
-    const uint8_t length = reply->length - FRAME_AT_PAYLOAD, offset = payload[GET_OFFSET];
-    const uint8_t left = offset < length ? length - offset : 0;
-    const uint8_t taken = payload[GET_LENGTH] < left ? payload[GET_LENGTH] : left;
-    memmove(whole, whole + offset, taken);
-    reply->length = FRAME_AT_PAYLOAD + taken;
 }
 
-/* DECIDE, PUT and GET: what takes a session and an intersection */
-static void answer_session(struct frame_writer *reply, const struct frame_reader *request, uint8_t type) {
-    const uint8_t number = request->bytes[FRAME_AT_INTERSECTION];
-    if (!in_session) {
-        answer_error(reply, request, ERROR_NO_SESSION, board_reset_cause());
-    } else if (number >= POLICY_INTERSECTIONS) {
-        answer_error(reply, request, ERROR_BAD_INTERSECTION, POLICY_INTERSECTIONS);
-    } else if (type == TYPE_DECIDE) {
-        answer_decide(reply, request, &policy_intersections[number]);
-    } else if (type == TYPE_PUT) {
-        answer_put(reply, request);
+/* Of GET's answer the part that is asked for, and the CRC of it as a whole */
+static struct {
+    uint8_t skipped, taken;
+    uint16_t crc;
+} window;
+
+static void tell_window(uint8_t byte) {
+    window.crc = crc_update(window.crc, byte);
+    if (window.skipped != 0) {
+        window.skipped--;
+    } else if (window.taken != 0) {
+        window.taken--;
+        frame_put(byte);
+    }
+}
+
+static void answer_get(const struct frame_reader *request) {
+    const uint8_t wanted = request->bytes[FRAME_AT_PAYLOAD + GET_LENGTH];
+    window.skipped = request->bytes[FRAME_AT_PAYLOAD + GET_OFFSET];
+    window.taken = wanted < POLICY_MAX_PAYLOAD ? wanted : POLICY_MAX_PAYLOAD;
+    window.crc = CRC_INITIAL;
+    tell_decision(request, true, tell_window);
+    const uint16_t crc = window.crc;
+    tell_window((uint8_t)crc);
+    tell_window((uint8_t)(crc >> 8));
+}
+
+static void answer_stats(void) {
+    counters.ring_overruns = uart_ring_overruns();
+    counters.line_errors = uart_line_errors();
+    counters.untouched_ram = stack_untouched_bytes();
+    counters.static_ram = stack_static_bytes();
+    frame_put_bytes(&counters, sizeof counters);
+}
+
+void dispatch_answer(const struct frame_reader *request) {
+    if (error != ERROR_NONE) {
+        begin(request, TYPE_ERROR);
+        frame_put(error);
+        frame_put(error_detail);
     } else {
-        answer_get(reply, request, &policy_intersections[number]);
+        const uint8_t type = request->bytes[FRAME_AT_TYPE];
+        begin(request, type | TYPE_REPLY);
+        if (type == TYPE_DECIDE) {
+            tell_decision(request, (request->bytes[FRAME_AT_PAYLOAD + DECIDE_FLAGS] & DECIDE_WANTS_LOGITS) != 0, frame_put);
+        } else if (type == TYPE_GET) {
+            answer_get(request);
+        } else if (type == TYPE_HELLO) {
+            answer_hello();
+        } else if (type == TYPE_STATS) {
+            answer_stats();
+        }
     }
-}
-
-static void answer_stats(struct frame_writer *reply, const struct frame_reader *request) {
-    begin(reply, request, TYPE_STATS | TYPE_REPLY);
-    frame_put_u32(reply, counters.decisions);
-    frame_put_u32(reply, counters.cycles_max);
-    frame_put_u16(reply, counters.good);
-    frame_put_u16(reply, counters.bad_crc);
-    frame_put_u16(reply, counters.malformed);
-    frame_put_u16(reply, uart_ring_overruns());
-    frame_put_u16(reply, uart_line_errors());
-    frame_put_u16(reply, counters.repeats);
-    frame_put_u16(reply, stack_untouched_bytes());
-    frame_put_u16(reply, stack_static_bytes());
-}
-
-static void answer_good(struct frame_writer *reply, const struct frame_reader *request) {
-    const uint8_t type = request->bytes[FRAME_AT_TYPE];
-    count(&counters.good);
-    if (type == TYPE_DECIDE || type == TYPE_PUT || type == TYPE_GET) {
-        answer_session(reply, request, type);
-    } else if (type != TYPE_HELLO && type != TYPE_STATS) {
-        answer_error(reply, request, ERROR_UNKNOWN_TYPE, type);
-    } else if (frame_payload_length(request) != 0) {
-        answer_error(reply, request, ERROR_BAD_LENGTH, 0);
-    } else if (type == TYPE_HELLO) {
-        answer_hello(reply, request);
-    } else {
-        answer_stats(reply, request);
-    }
-}
-
-void dispatch(enum frame_status status, const struct frame_reader *request, struct frame_writer *reply) {
-    switch (status) {
-    case FRAME_GOOD:
-        answer_good(reply, request);
-        break;
-    case FRAME_BAD_CRC:
-        count(&counters.bad_crc);
-        answer_error(reply, request, ERROR_BAD_CRC, 0);
-        break;
-    case FRAME_BAD_VERSION:
-        count(&counters.good);
-        answer_error(reply, request, ERROR_BAD_VERSION, FRAME_VERSION);
-        break;
-    case FRAME_TOO_LONG:
-        count(&counters.malformed);
-        answer_error(reply, request, ERROR_TOO_LONG, POLICY_MAX_PAYLOAD);
-        break;
-    default:
-        count(&counters.malformed);
-        answer_error(reply, request, ERROR_MALFORMED, 0);
-        break;
-    }
-    frame_end(reply);
+    frame_end();
 }

@@ -35,8 +35,8 @@ class SimavrBoard(Board):
     """
 
     clock: ClassVar[Literal["cycles", "wall"]] = "cycles"
-    boot_us: ClassVar[float] = 1_000_000
-    hello_interval_us: ClassVar[float] = 25_000
+    boot_us: ClassVar[float] = 3_000_000
+    hello_interval_us: ClassVar[float] = 150_000  # the check of a full flash takes 0.11 s at 8 MHz
     first_turnaround_us: ClassVar[float] = 8_000  # the slowest kernel at 8 MHz takes half of it
 
     def __init__(self, elf: Path | None, *, f_cpu_hz: int, baud: int, bootloader: Path | None = None) -> None:

@@ -11,12 +11,14 @@ from hil.commands.common import (
     ClearanceOption,
     EngineOption,
     JsonOption,
+    KernelOption,
     console,
     progress_bar,
     require_writable,
     say,
     trained_policy,
 )
+from streetflow.errors import InputError
 
 if TYPE_CHECKING:
     from hil.boards.find_port import Candidate
@@ -60,6 +62,17 @@ def hil(
             "(docs/faults.md).",
         ),
     ] = None,
+    kernel: KernelOption = "auto",
+    boards: Annotated[
+        str,
+        typer.Option(
+            metavar="one|per-intersection",
+            help="One chip for all intersections of a network, or one for each, side by side (real ones: --board URL,URL,...).",
+        ),
+    ] = "one",
+    min_green: Annotated[
+        int, typer.Option("--min-green", metavar="S", min=0, max=255, help="Seconds that a light stays green at least.")
+    ] = 0,
     json_file: JsonOption = None,
 ) -> None:
     """Run traffic with the chip in the loop, and judge it.
@@ -91,6 +104,8 @@ def hil(
         found = find_port(_choose if sys.stdin.isatty() else None)
         say(f"board: {found}")
         board = found.port
+    if boards not in ("one", "per-intersection"):
+        raise InputError("--boards", "", f"{boards!r} is neither one nor per-intersection")
     jobs = [
         Job.named(
             name,
@@ -103,6 +118,9 @@ def hil(
             clearance=clearance,
             budget_s=budget,
             faults=FaultSpec.parse(faults) if faults is not None else None,
+            kernel=kernel,
+            boards=boards,
+            min_green_s=min_green,
         )
         for name in names
     ]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hil.commands.common import JsonOption, NetworkOption, console, require_writable, say, trained_policy
+from hil.commands.common import JsonOption, KernelOption, NetworkOption, console, require_writable, say, trained_policy
 
 
 def size(
@@ -17,6 +17,7 @@ def size(
     network: NetworkOption = "crossing",
     f_cpu: Annotated[int, typer.Option("--f-cpu", metavar="HZ", help="Clock of the chip.")] = 16_000_000,
     baud: Annotated[int, typer.Option(metavar="N", help="Speed of the serial line.")] = 115_200,
+    kernel: KernelOption = "auto",
     json_file: JsonOption = None,
 ) -> None:
     """Build the firmware for a policy and show what it takes of the chip's flash and RAM, from the linker map.
@@ -33,7 +34,7 @@ def size(
     file = policy or trained_policy(network)
     parameters = sum(part.n_parameters for part in load_policy(file).intersections)
     with console.status("building the firmware"):
-        firmware = build_firmware(file, target="uno_system", f_cpu_hz=f_cpu, baud=baud)
+        firmware = build_firmware(file, target="uno_system", f_cpu_hz=f_cpu, baud=baud, kernel=kernel)
         footprint = measure(firmware)
     table = Table(title=f"{file.name}: {parameters} parameters", title_justify="left")
     table.add_column("object")

@@ -24,6 +24,7 @@ from streetflow.errors import InputError
 
 if TYPE_CHECKING:
     from model.table_compare import Row
+    from model.table_jobs import Job
     from model.table_run import TableProgress
     from streetflow.measures import Summary
 
@@ -55,6 +56,9 @@ def table(
         ),
     ] = None,
     processes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Default: one a core.")] = None,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Run nothing: show and write what the work folder holds so far.")
+    ] = False,
 ) -> None:
     """Make the paper's Table 1: models x networks x ten runs, each trained and run per flow.
 
@@ -63,7 +67,6 @@ def table(
     from model.table_compare import by_network, default_reference, table_rows
     from model.table_jobs import expand_models, plan, planned_cells
     from model.table_report import ordered, write_report
-    from model.table_run import run_jobs
     from streetflow.network import find_network
 
     stem = out or work / "table"
@@ -72,6 +75,26 @@ def table(
     names = ordered(_networks(networks))
     count = min(len(find_network(name).flow_files) for name in names)
     jobs, dashes = plan(names, expand_models(models), parse_flows(flows, count))
+    if not report_only:
+        _run(jobs, work, processes)
+    cells = planned_cells(jobs, work)
+    if not cells:
+        raise InputError(work, "", "holds no finished run of this table")
+    rows = table_rows(cells)
+    chosen = reference or default_reference(rows)
+    if chosen not in {row.label for row in rows}:
+        raise InputError("--reference", "", f"no row {chosen!r}; there are {', '.join(dict.fromkeys(r.label for r in rows))}")
+    write_report(stem, cells, dashes, chosen, "tinylight " + shlex.join(sys.argv[1:]))
+    for members in by_network(rows).values():
+        console.print(_shown(members))
+    for (network, model), why in dashes.items():
+        say(f"{model} on {network}: - ({why})", style="dim")
+    say(f"written: {stem}.csv, .json, .md")
+
+
+def _run(jobs: list["Job"], work: Path, processes: int | None) -> None:
+    from model.table_run import run_jobs
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -89,17 +112,6 @@ def table(
                 bar.console.print(f"{state.finished}: {state.wall_s:.1f} s", style="dim", highlight=False)
 
         run_jobs(jobs, work, processes=processes, progress=told)
-    cells = planned_cells(jobs, work)
-    rows = table_rows(cells)
-    chosen = reference or default_reference(rows)
-    if chosen not in {row.label for row in rows}:
-        raise InputError("--reference", "", f"no row {chosen!r}; there are {', '.join(dict.fromkeys(r.label for r in rows))}")
-    write_report(stem, cells, dashes, chosen, "tinylight " + shlex.join(sys.argv[1:]))
-    for members in by_network(rows).values():
-        console.print(_shown(members))
-    for (network, model), why in dashes.items():
-        say(f"{model} on {network}: - ({why})", style="dim")
-    say(f"written: {stem}.csv, .json, .md")
 
 
 def _networks(text: str) -> list[str]:

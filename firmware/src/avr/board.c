@@ -10,6 +10,7 @@
 #define WATCHDOG_TIMEOUT WDTO_1S /* a decision takes a hundredth of it; an alarm ends each sleep far earlier */
 
 extern uint8_t boot_reset_cause; /* boot.S */
+extern uint8_t boot_count;
 
 ISR(ALARM_VECTOR) {
     /* it only has to end the sleep */
@@ -53,4 +54,8 @@ void board_led(bool lit) {
 
 uint8_t board_reset_cause(void) {
     return boot_reset_cause;
+}
+
+uint8_t board_boot_count(void) {
+    return boot_count;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cycles.h"
+#include "flash_check.h"
 #include "frame.h"
 #include "stack.h"
 #include "uart.h"
@@ -46,18 +47,26 @@ bool uart_receive(uint8_t *byte) {
     return true;
 }
 
-void uart_send(uint8_t byte) {
-    if (output_length == OUTPUT_BYTES) {
-        flush();
-    }
-    output[output_length++] = byte;
+uint8_t uart_put(uint8_t byte) {
+    output[output_length] = byte;
+    return (uint8_t)output_length++;
 }
 
-uint16_t uart_ring_overruns(void) {
+void uart_set(uint8_t place, uint8_t byte) {
+    output[place] = byte;
+}
+
+void uart_release(void) {
+    if (output[output_length - 1] == 0) { /* the end of a frame, which the buffer is made for */
+        flush();
+    }
+}
+
+uint8_t uart_ring_overruns(void) {
     return 0;
 }
 
-uint16_t uart_line_errors(void) {
+uint8_t uart_line_errors(void) {
     return 0;
 }
 
@@ -66,6 +75,13 @@ void cycles_start(void) {
 
 uint32_t cycles_stop(void) {
     return 0;
+}
+
+void flash_check(void) {
+}
+
+bool flash_is_sound(void) {
+    return true;
 }
 
 uint16_t stack_untouched_bytes(void) {
@@ -83,7 +99,6 @@ void board_feed_watchdog(void) {
 }
 
 void board_rest(void) {
-    flush();
     ssize_t length;
     do {
         length = read(STDIN_FILENO, input, INPUT_BYTES);
@@ -104,4 +119,8 @@ void board_led(bool lit) {
 
 uint8_t board_reset_cause(void) {
     return 0;
+}
+
+uint8_t board_boot_count(void) {
+    return 1;
 }
