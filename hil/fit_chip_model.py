@@ -20,7 +20,7 @@ from model.chip_model import MODEL_FILE, TERMS, terms
 from model.policy import save_policy
 from model.synthetic import random_intersection, random_policy
 
-F_CPU_HZ, BAUD, KERNEL = 16_000_000, 115_200, "portable C"
+F_CPU_HZ, BAUD, KERNEL = 16_000_000, 115_200, "table"
 INPUTS_TRIED = 25
 SHAPES = 36
 
@@ -48,7 +48,7 @@ def measured(shape: Shape, folder: Path) -> tuple[int, int]:
     part = random_intersection(1, n_phases=shape.n_actions, widths=shape.widths, hidden=(shape.layer2, shape.layer3))
     policy = random_policy([part])
     save_policy(policy, folder / "policy.json")
-    firmware = build_firmware(folder / "policy.json", f_cpu_hz=F_CPU_HZ, baud=BAUD)
+    firmware = build_firmware(folder / "policy.json", f_cpu_hz=F_CPU_HZ, baud=BAUD, kernel=KERNEL)
     rng = np.random.default_rng(0)
     with open_board("simavr", firmware, f_cpu_hz=F_CPU_HZ, baud=BAUD) as board:
         link = Link(board)
@@ -63,7 +63,7 @@ def fit(shapes: Sequence[Shape]) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         figures = np.array([measured(shape, Path(folder)) for shape in shapes], np.float64)
     rows = np.array([terms(shape.widths, shape.layer2, shape.layer3, shape.n_actions) for shape in shapes])
-    content: dict[str, object] = {"kernel": f"{KERNEL}, {len(shapes)} drawn policies, {F_CPU_HZ // 1_000_000} MHz"}
+    content: dict[str, object] = {"kernel": f"kernel {KERNEL}, {len(shapes)} drawn policies, {F_CPU_HZ // 1_000_000} MHz"}
     errors = {}
     for column, name in enumerate(("cycles", "flash_bytes")):
         weights = 1.0 / figures[:, column]  # relative errors count
