@@ -56,12 +56,12 @@ def run(firmware: Firmware, values: list[list[int]]) -> list[Answer]:
         "hex": firmware.hex.read_text(),
         "kernel": symbols["infer_kernel"],
         "layers": symbols["layers_0"],
-        "requests": ["00", *(request.hex() for request in requests)],
+        "requests": ["00", encode_frame(Frame(MessageType.HELLO, 0, 0)).hex(), *(request.hex() for request in requests)],
     }
     command = ["node", str(FOLDER / "run.js")]
     done = subprocess.run(command, input=json.dumps(job), capture_output=True, text=True, check=True, timeout=600)
     answers = []
-    for result in json.loads(done.stdout)[1:]:
+    for result in json.loads(done.stdout)[2:]:
         reply = decode_decide_reply(decode_frame(bytes.fromhex(result["reply"])[:-1]).payload)
         answers.append(Answer(reply.logits, result["cycles"], result["layers"]))
     return answers
