@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from streetflow.measures import Summary
 
 
-SIGNS = {"equal": "=", "within 2 sd": "≈"}
+SIGNS = {"equal": "=", "within 2 sd": "≈", "better": "<", "worse": ">"}
 
 
 def table(
@@ -90,7 +90,7 @@ def table(
     write_report(stem, cells, dashes, chosen, "tinylight " + shlex.join(sys.argv[1:]))
     for members in by_network(rows).values():
         console.print(_shown(members))
-    say("= equal to the hundredth; ≈ mean travel time within two of the paper's deviations", style="dim")
+    say("= equal to the hundredth; ≈ < > mean travel time within two of the paper's deviations, below, above", style="dim")
     for (network, model), why in dashes.items():
         say(f"{model} on {network}: - ({why})", style="dim")
     say(f"written: {stem}.csv, .json, .md")
@@ -134,7 +134,7 @@ def _expected_end(bar: Progress, task: TaskID) -> str:
 
 def _shown(rows: list["Row"]) -> Table:
     """One network's rows for the terminal."""
-    shown = Table(title=rows[0].network, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    shown = Table(title=rows[0].network, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     shown.add_column("model", no_wrap=True)
     for heading in ("travel time s", "paper", "veh/min", "paper"):
         shown.add_column(heading, justify="right", no_wrap=True)
