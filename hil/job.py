@@ -15,6 +15,7 @@ from hil.exchange import Counters
 from hil.fault_injection import FaultyBoard
 from hil.fault_spec import FaultSpec
 from hil.footprint import Footprint, measure
+from hil.latency import line_time_us
 from hil.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
 from hil.provenance import file_sha256, firmware_commit, tool_version
 from hil.verdict import (
@@ -28,6 +29,7 @@ from hil.verdict import (
     check_latency,
     check_line,
     check_ram,
+    check_stack,
     check_traffic,
     latency_figures,
 )
@@ -51,6 +53,7 @@ class Job:
     f_cpu_hz: int = 16_000_000
     baud: int = 115_200
     clearance: str | None = None  # None: the policy's own
+    logits: bool = True  # asked for and compared; without them replies are shorter
     kernel: str = "auto"
     min_green_s: int = 0  # kept by the chip and by the simulated lights
     boards: str = "one"  # or "per-intersection": each chip holds that intersection's policy alone
@@ -192,6 +195,7 @@ def _judge(
     progress: Progress | None,
 ) -> Verdict:
     """The same over one board for all intersections or one for each, with the hash of the policy that it must hold."""
+    line_us = line_time_us(policy, job.baud, job.logits)
     links = [Link(board, budget_s=job.budget_s) for board, _ in chips]
     fault = None
     try:
@@ -216,17 +220,18 @@ def _judge(
         made += 1
         _tell(progress, f"{job.network.name} on {job.board}", made, environment.n_decisions)
 
-    result = run_closed_loop(environment, policy, seats, policy_file=str(job.policy_file), on_decision=told)
+    result = run_closed_loop(environment, policy, seats, policy_file=str(job.policy_file), logits=job.logits, on_decision=told)
     stack_bytes = _stack_bytes(links, footprint)
     counters = Counters.sum(link.counters for link in links)
     injected = dict(sum((board.injected for board, _ in chips if isinstance(board, FaultyBoard)), Counter()))
     reference = run_reference(job.environment(policy), policy, policy_file=str(job.policy_file))
     checks = [
         handshake,
-        check_latency(result, job.budget_s * 1e6),
+        check_latency(result, job.budget_s * 1e6, line_us),
         check_line(result, counters, injected),
         check_flash(footprint),
         check_ram(footprint, stack_bytes),
+        check_stack(footprint, stack_bytes),
         check_equality(result),
         check_traffic(result, reference),
     ]
@@ -279,6 +284,7 @@ def _figures(
             "flash_bytes": footprint.flash_bytes,
             "static_ram_bytes": footprint.static_ram_bytes,
             "stack_bytes": stack_bytes,
+            "stack_bound_bytes": footprint.stack.total_bytes if footprint.stack else None,
         }
     if result is not None and reference is not None:
         figures["latency"] = latency_figures(result, job.f_cpu_hz, compute_measured=job.target != "native")
@@ -300,6 +306,7 @@ def _provenance(job: Job, policy: Policy, seed: int, board: str) -> dict[str, ob
         "f_cpu_hz": job.f_cpu_hz,
         "baud": job.baud,
         "kernel": job.kernel,
+        "logits": job.logits,
         "boards": job.boards,
         "firmware_commit": firmware_commit(project_root()),
         "policy_file": str(job.policy_file),

@@ -98,14 +98,14 @@ class HelloReply:
 
     firmware_version: tuple[int, int]
     kernel: int  # 0 portable C, 1 table, 2 unrolled
-    reset_cause: int  # MCUSR at boot
+    min_green_s: int  # that the firmware keeps, where it is told the light's state
     f_cpu_hz: int
     baud: int
     intersections: int
     max_payload_bytes: int
     policy_sha256: str  # hex
-    boot_count: int = 1  # boots since power came, this one included; stops at 255
-    min_green_s: int = 0  # that the firmware keeps, where it is told the light's state
+    reset_cause: int  # MCUSR at boot
+    boot_count: int  # boots since power came, this one included; stops at 255
 
 
 @dataclass(frozen=True)
@@ -268,21 +268,21 @@ def encode_hello_reply(reply: HelloReply) -> bytes:
     return _HELLO.pack(
         *reply.firmware_version,
         reply.kernel,
-        reply.reset_cause,
+        reply.min_green_s,
         reply.f_cpu_hz,
         reply.baud,
         reply.intersections,
         reply.max_payload_bytes,
         bytes.fromhex(reply.policy_sha256),
+        reply.reset_cause,
         reply.boot_count,
-        reply.min_green_s,
     )
 
 
 def decode_hello_reply(payload: bytes) -> HelloReply:
     """Raises MalformedFrame unless it has 48 bytes."""
-    major, minor, kernel, cause, f_cpu_hz, baud, held, longest, digest, boots, green_s = _unpack(_HELLO, payload, "HELLO")
-    return HelloReply((major, minor), kernel, cause, f_cpu_hz, baud, held, longest, digest.hex(), boots, green_s)
+    major, minor, kernel, green_s, f_cpu_hz, baud, held, longest, digest, cause, boots = _unpack(_HELLO, payload, "HELLO")
+    return HelloReply((major, minor), kernel, green_s, f_cpu_hz, baud, held, longest, digest.hex(), cause, boots)
 
 
 def encode_decide_reply(reply: DecideReply) -> bytes:

@@ -111,8 +111,8 @@ def test_the_chip_tells_its_ram_as_the_map_does(policy_file: Path) -> None:
     stats, board_mark = link.stats(), link.board.stack_high_water_bytes()
     close()
     assert stats.static_ram_bytes == measure(firmware).static_ram_bytes
-    assert 20 < 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes < 150
-    assert board_mark == 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes
+    chips_mark = 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes
+    assert board_mark is not None and 20 < chips_mark <= board_mark <= chips_mark + 8, "sending the answer may go deeper"
 
 
 # Bad input
@@ -217,9 +217,9 @@ def test_known_rates() -> None:
     assert at_16.error == pytest.approx(0.02124, abs=1e-5)
     at_8 = divisor(8_000_000, 115_200)
     assert (at_8.ubrr, at_8.u2x, round(at_8.actual_baud)) == (8, True, 111_111)
-    assert at_8.error == pytest.approx(-0.03549, abs=1e-5) and abs(at_8.error) < LIMIT
+    assert at_8.error == pytest.approx(-0.03549, abs=1e-5) and abs(at_8.error) > LIMIT, "the one exception"
     assert divisor(16_000_000, 500_000)[:2] == (1, False) and divisor(8_000_000, 500_000)[:2] == (0, False)
-    for impossible in ((16_000_000, 3_000_000), (16_000_000, 10), (0, 9600), (16_000_000, -1)):
+    for impossible in ((16_000_000, 230_400), (16_000_000, 3_000_000), (16_000_000, 10), (0, 9600), (16_000_000, -1)):
         with pytest.raises(InputError):
             divisor(*impossible)
 
@@ -278,11 +278,11 @@ def test_an_installed_package_builds_in_the_users_cache(monkeypatch: pytest.Monk
 
 def test_a_slowed_kernel_takes_that_much_longer(policy_file: Path) -> None:
     policy, cycles = load_policy(policy_file), []
-    for flags in ([], ["-DTL_SLOWDOWN_CYCLES=200000"]):
+    for flags in ([], ["-DTL_SLOWDOWN_CYCLES=100000"]):
         link, close = emulated(build_firmware(policy_file, extra_flags=flags), policy)
         cycles.append(link.decide(0, VALUES).compute_cycles)
         close()
-    assert cycles[1] - cycles[0] == pytest.approx(200_000, abs=300)
+    assert cycles[1] - cycles[0] == pytest.approx(100_000, abs=300)
 
 
 def test_a_flipped_weight_changes_just_the_logit_that_it_belongs_to(policy_file: Path) -> None:

@@ -44,7 +44,7 @@ def codec(tmp_path_factory: pytest.TempPathFactory) -> CodecLines:
     """firmware/src/frame.c with a main of its own, as large as frames can be; stdin lines to stdout lines."""
     folder, firmware = tmp_path_factory.mktemp("codec"), project_root() / "firmware"
     (folder / "policy_dimensions.h").write_text(f"#define POLICY_MAX_PAYLOAD {protocol.MAX_PAYLOAD_BYTES}\n")
-    sources = [str(Path(__file__).with_name("frame_codec.c")), str(firmware / "src" / "frame.c")]
+    sources = [str(Path(__file__).with_name("frame_codec.c")), *(str(firmware / "src" / name) for name in ("frame.c", "crc.c"))]
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     program = folder / "codec"
     subprocess.run(["gcc", *flags, f"-I{folder}", f"-I{firmware / 'include'}", *sources, "-o", str(program)], check=True)

@@ -8,8 +8,9 @@ feature): number of rows, stage bits, the rows' biases (3 bytes each), number of
 the block's last matrix, except in layer 3, the rows' scales. A weight w is stored as w + 128.
 
 A shift is stored as a window and a factor: of the product's bytes p, `window` and `window` + 1 hold the result once they are
-multiplied by the power of two `factor`. `limit` is the greatest value (less offset) that does not saturate. A row's scale is
-multiplier and factor where the window is 1, as it nearly always is; else 0, window, multiplier, factor.
+multiplied by the power of two `factor` (0: there is no shift). `limit` is the greatest value (less offset) that does not
+saturate. A row's scale is multiplier and factor where the window is 1, as it nearly always is; else 0, window, multiplier,
+factor.
 """
 
 from __future__ import annotations
@@ -55,11 +56,9 @@ def stream(part: JsonObject) -> Iterator[int]:
     """All bytes of one intersection."""
     for feature in part["features"]:
         multiplier, shift = feature["multiplier"], feature["shift"]
-        if shift == 0:  # the same, with a bit to round by that is always 0
-            multiplier, shift = 2 * multiplier, 1
-        window, factor = _window(shift)
+        window, factor = _window(shift) if shift else (0, 0)
         yield from (feature["width"], *_bytes(feature["offset"], 2), *_bytes(multiplier, 2), factor, window)
-        least_255 = -(-((INPUT_MAX << shift) - (1 << shift - 1)) // multiplier)
+        least_255 = -(-((INPUT_MAX << shift) - ((1 << shift) >> 1)) // multiplier)
         yield from _bytes(min(least_255 - 1, 0xFFFF), 2)
     yield 0
     layer1, layer2, layer3 = part["layer1"], part["layer2"], part["layer3"]

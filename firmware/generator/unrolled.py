@@ -42,6 +42,7 @@ class Unrolled:
     """Writes the code of one intersection, from the policy file's object."""
 
     def __init__(self, number: int, part: dict[str, Any]) -> None:
+        self.number = number
         self.code = Assembly(str(number))
         self.part = part
         self._loaded: int | None = None  # what WEIGHT holds
@@ -50,6 +51,7 @@ class Unrolled:
         part, code = self.part, self.code
         code.op("movw", r(30), r(26))
         inputs = self._scale()
+        code.place(f"layers_{self.number}")  # for who counts the cycles from here
         code.note("layer 1")
         h1 = part["hidden"][0]
         for row in range(h1):
@@ -161,12 +163,12 @@ class Unrolled:
         highest byte."""
         code = self.code
         row = group([Term(w, place) for w, place in zip(weights, inputs, strict=True) if w])
-        summands = [*row.partial, *([term] for term in row.single)]
-        summands.sort(key=lambda terms: terms[0].weight > 0)  # ends with a sum: Z is then that of the highest byte alone
+        negative = [terms for terms in (*row.partial, *([t] for t in row.single)) if terms[0].weight < 0]
+        positive = [terms for terms in (*row.partial, *([t] for t in row.single)) if terms[0].weight > 0]
         if row.lead:
-            self._partial_sum(row.lead, (into.low, into.middle))
-            if summands and summands[0][0].weight < 0:  # its borrow begins the highest byte
-                self._add(summands.pop(0), into, fresh=True)
+            self._partial_sum(row.lead, (into.low, into.middle), [*negative, *positive])
+            if negative:  # its borrow begins the highest byte
+                self._add(negative, positive, into, fresh=True)
             else:
                 code.op("ldi", r(into.high), 0)
             for number, register in enumerate(into):
@@ -175,25 +177,33 @@ class Unrolled:
             for number, register in enumerate(into):
                 code.op("ldi", r(register), byte(bias, number))
             code.op("tst", r(into.high))
-        for terms in summands:
-            self._add(terms, into)
-        return bool(summands) and summands[-1][0].weight > 0
+        ends_positive = bool(positive)
+        while negative:
+            self._add(negative, positive, into)
+        while positive:
+            self._add(positive, [], into)
+        return ends_positive  # ADC sets the zero flag by its own byte, SBC by all
 
-    def _add(self, terms: Sequence[Term], into: Accumulator, *, fresh: bool = False) -> None:
-        """Adds a product, or several of one sign by way of a partial sum. `fresh`: the highest byte is 0 and not yet set."""
+    def _add(self, waiting: list[list[Term]], later: list[list[Term]], into: Accumulator, *, fresh: bool = False) -> None:
+        """Takes one of the waiting summands of a sign, if possible one that begins with the weight loaded, and adds it: a
+        product, or several by way of a partial sum. `fresh`: the highest byte is 0 and not yet set."""
         code = self.code
+        terms = next((each for each in waiting if any(term.size == self._loaded for term in each)), waiting[0])
+        waiting.remove(terms)
         positive = terms[0].weight > 0
         if len(terms) == 1:
             self._accumulate(terms[0], into[:2])
         else:
-            self._partial_sum(terms, PARTIAL)
+            self._partial_sum(terms, PARTIAL, [*waiting, *later])
             code.op("add" if positive else "sub", r(into.low), r(PARTIAL[0]))
             code.op("adc" if positive else "sbc", r(into.middle), r(PARTIAL[1]))
         code.op("adc" if positive else "sbc", r(into.high), r(into.high if fresh else ZERO))
 
-    def _partial_sum(self, terms: Sequence[Term], into: Sequence[int]) -> None:
-        """into = sum of |weight| * input, in 16 bits."""
-        first, *others = sorted(terms, key=lambda term: (term.size != self._loaded, term.size))
+    def _partial_sum(self, terms: Sequence[Term], into: Sequence[int], later: Sequence[Sequence[Term]]) -> None:
+        """into = sum of |weight| * input, in 16 bits. It begins with the weight loaded and ends with one needed `later`, if
+        there are such: a weight that is loaded already saves a cycle."""
+        sizes = {term.size for each in later for term in each}
+        first, *others = sorted(terms, key=lambda term: (term.size != self._loaded, term.size in sizes, term.size))
         if first.size == 1:
             self.code.op("mov", r(into[0]), r(self._register(first)))
             self.code.op("mov", r(into[1]), r(ZERO))
@@ -328,8 +338,9 @@ class Unrolled:
                 code.op("brge", lower)
             code.op("movw", r(BRANCH.low), r(TOTAL.low))
             code.op("mov", r(BRANCH.high), r(TOTAL.high))
-            code.op("ldi", r(WEIGHT), action)
-            code.op("sts", ACTION, r(WEIGHT))
+            if action:
+                code.op("ldi", r(WEIGHT), action)
+            code.op("sts", ACTION, r(WEIGHT if action else ZERO))
             code.place(lower)
             self._loaded = None
 

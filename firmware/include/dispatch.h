@@ -12,7 +12,7 @@ MUST_USE const FLASH struct intersection *dispatch_check(enum frame_status statu
 
 /* Where the request to decide has its feature values; and what was decided goes to `inferred`, with the cycles it took. */
 MUST_USE const uint8_t *dispatch_values(const struct frame_reader *request);
-void dispatch_decided(const FLASH struct intersection *net, const struct frame_reader *request, uint32_t cycles);
+void dispatch_decided(const FLASH struct intersection *net, const struct frame_reader *request, uint24 cycles);
 
 /* Answers the frame that was judged last. */
 void dispatch_answer(const struct frame_reader *request);

@@ -16,13 +16,14 @@ _Static_assert(FRAME_BYTES_MAX < 254, "a frame must fit one COBS block");
 /* Positions in a frame */
 enum { FRAME_AT_VERSION, FRAME_AT_TYPE, FRAME_AT_SEQUENCE, FRAME_AT_INTERSECTION, FRAME_AT_PAYLOAD };
 
+/* What is wrong with a frame has the numbers of docs/protocol.md. */
 enum frame_status {
-    FRAME_INCOMPLETE,
-    FRAME_GOOD,
-    FRAME_BAD_CRC,
-    FRAME_BAD_VERSION,
-    FRAME_TOO_LONG,
-    FRAME_MALFORMED, /* COBS error, or shorter than header and CRC */
+    FRAME_GOOD = 0,
+    FRAME_BAD_CRC = 1,
+    FRAME_BAD_VERSION = 2,
+    FRAME_TOO_LONG = 6,
+    FRAME_MALFORMED = 7, /* COBS error, or shorter than header and CRC */
+    FRAME_INCOMPLETE = 255,
 };
 
 /* Decodes in place, byte by byte as they come, so that nothing is left to do when the delimiter arrives. */

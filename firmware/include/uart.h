@@ -5,7 +5,7 @@
 #include "types.h"
 
 void uart_start(void);
-MUST_USE bool uart_receive(uint8_t *byte); /* false: nothing has come */
+MUST_USE uint8_t uart_receive(void);        /* the next byte; only if the line is not quiet */
 MUST_USE bool uart_is_quiet(void);         /* nothing received waits to be read */
 
 /* Sending: bytes are put behind one another, may be changed where they lie, and go out once they are released. */

@@ -24,19 +24,16 @@ enum {
     TYPE_ERROR = 0xFF
 };
 
+/* Beside those of enum frame_status */
 enum error_code {
-    ERROR_NONE,
-    ERROR_BAD_CRC,
-    ERROR_BAD_VERSION,
-    ERROR_UNKNOWN_TYPE,
-    ERROR_BAD_LENGTH,
-    ERROR_BAD_INTERSECTION,
-    ERROR_TOO_LONG,
-    ERROR_MALFORMED,
-    ERROR_FLASH_CORRUPT,
-    ERROR_BAD_PHASE,
-    ERROR_NO_SESSION,
-    ERROR_BAD_PARTS,
+    ERROR_NONE = FRAME_GOOD,
+    ERROR_UNKNOWN_TYPE = 3,
+    ERROR_BAD_LENGTH = 4,
+    ERROR_BAD_INTERSECTION = 5,
+    ERROR_FLASH_CORRUPT = 8,
+    ERROR_BAD_PHASE = 9,
+    ERROR_NO_SESSION = 10,
+    ERROR_BAD_PARTS = 11,
 };
 
 /* A DECIDE request: flags, count, the values, and with the flag for it the light's state */
@@ -81,23 +78,23 @@ static struct {
     uint8_t sequence;
     uint8_t intersection;
     uint8_t crc[FRAME_CRC_BYTES];
-    uint32_t cycles;
+    uint24 cycles;
 } last;
 
 static bool in_session; /* HELLO has been said since the chip started */
 
 /* What the frame in hand turned out to be */
-static enum error_code error;
+static uint8_t error;
 static uint8_t error_detail;
 
-static const FLASH struct {
-    uint32_t f_cpu_hz;
-    uint32_t baud;
-    uint8_t intersections;
-    uint8_t max_payload;
-} self = {BOARD_F_CPU_HZ, BOARD_BAUD, POLICY_INTERSECTIONS, POLICY_MAX_PAYLOAD};
+/* The beginning of a HELLO reply */
+static const FLASH struct __attribute__((packed)) {
+    uint8_t major, minor, kernel, min_green_s;
+    uint32_t f_cpu_hz, baud;
+    uint8_t intersections, max_payload;
+} self = {FIRMWARE_MAJOR, FIRMWARE_MINOR, KERNEL_ID, MIN_GREEN_S, BOARD_F_CPU_HZ, BOARD_BAUD, POLICY_INTERSECTIONS, POLICY_MAX_PAYLOAD};
 
-static void count(uint16_t *counter) {
+__attribute__((noinline)) static void count(uint16_t *counter) {
     const uint16_t next = *counter + 1;
     if (next != 0) {
         *counter = next;
@@ -108,7 +105,7 @@ uint32_t dispatch_decisions(void) {
     return counters.decisions;
 }
 
-static void refuse(enum error_code code, uint8_t detail) {
+static void refuse(uint8_t code, uint8_t detail) {
     error = code;
     error_detail = detail;
 }
@@ -208,7 +205,6 @@ static const FLASH struct intersection *check_in_session(struct frame_reader *re
 
 static const FLASH struct intersection *check_good(struct frame_reader *request) {
     const uint8_t type = request->bytes[FRAME_AT_TYPE];
-    count(&counters.good);
     if (type == TYPE_DECIDE || type == TYPE_PUT || type == TYPE_GET) {
         return check_in_session(request, type);
     }
@@ -221,26 +217,20 @@ static const FLASH struct intersection *check_good(struct frame_reader *request)
 }
 
 const FLASH struct intersection *dispatch_check(enum frame_status status, struct frame_reader *request) {
-    error = ERROR_NONE;
-    switch (status) {
-    case FRAME_GOOD:
-        return check_good(request);
-    case FRAME_BAD_CRC:
+    refuse((uint8_t)status, 0);
+    if (status == FRAME_BAD_CRC) {
         count(&counters.bad_crc);
-        refuse(ERROR_BAD_CRC, 0);
-        break;
-    case FRAME_BAD_VERSION:
+    } else if (status >= FRAME_TOO_LONG) {
+        count(&counters.malformed);
+        if (status == FRAME_TOO_LONG) {
+            error_detail = POLICY_MAX_PAYLOAD;
+        }
+    } else {
         count(&counters.good);
-        refuse(ERROR_BAD_VERSION, FRAME_VERSION);
-        break;
-    case FRAME_TOO_LONG:
-        count(&counters.malformed);
-        refuse(ERROR_TOO_LONG, POLICY_MAX_PAYLOAD);
-        break;
-    default:
-        count(&counters.malformed);
-        refuse(ERROR_MALFORMED, 0);
-        break;
+        if (status == FRAME_GOOD) {
+            return check_good(request);
+        }
+        error_detail = FRAME_VERSION;
     }
     return NULL;
 }
@@ -249,7 +239,7 @@ const uint8_t *dispatch_values(const struct frame_reader *request) {
     return request->bytes + FRAME_AT_PAYLOAD + DECIDE_VALUES;
 }
 
-void dispatch_decided(const FLASH struct intersection *net, const struct frame_reader *request, uint32_t cycles) {
+void dispatch_decided(const FLASH struct intersection *net, const struct frame_reader *request, uint24 cycles) {
     last.valid = true;
     last.sequence = request->bytes[FRAME_AT_SEQUENCE];
     last.intersection = request->bytes[FRAME_AT_INTERSECTION];
@@ -278,14 +268,10 @@ static void begin(const struct frame_reader *request, uint8_t type) {
 static void answer_hello(void) {
     last.valid = false;
     in_session = true;
-    frame_put(FIRMWARE_MAJOR);
-    frame_put(FIRMWARE_MINOR);
-    frame_put(KERNEL_ID);
-    frame_put(board_reset_cause());
-    frame_put_flash((const FLASH uint8_t *)&self, 10);
+    frame_put_flash((const FLASH uint8_t *)&self, sizeof self);
     frame_put_flash(policy_sha256, POLICY_SHA256_BYTES);
+    frame_put(board_reset_cause());
     frame_put(board_boot_count());
-    frame_put(MIN_GREEN_S);
 }
 
 typedef void (*byte_sink)(uint8_t byte);
@@ -295,10 +281,11 @@ static void tell_decision(const struct frame_reader *request, bool with_logits, 
     const FLASH struct intersection *net = &policy_intersections[request->bytes[FRAME_AT_INTERSECTION]];
     tell(last.action);
     tell(net->phases[last.action]);
-    const uint8_t *cycles = (const uint8_t *)&last.cycles;
-    for (uint8_t i = 0; i < sizeof last.cycles; i++) {
-        tell(cycles[i]);
-    }
+    const uint24 cycles = last.cycles;
+    tell((uint8_t)cycles);
+    tell((uint8_t)(cycles >> 8));
+    tell((uint8_t)(cycles >> 16));
+    tell(0);
     const uint8_t logits = with_logits ? net->actions : 0;
     tell(logits);
     for (uint8_t a = 0; a < logits; a++) {

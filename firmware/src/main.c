@@ -21,7 +21,7 @@ static inline void decide(const FLASH struct intersection *net) {
     cycles_start();
     infer(net, dispatch_values(&request));
     FAULT_SLOWDOWN();
-    const uint32_t cycles = cycles_stop();
+    const uint24 cycles = cycles_stop();
     board_led(false);
     dispatch_decided(net, &request, cycles);
 }
@@ -32,12 +32,11 @@ int main(void) {
     frame_reader_reset(&request);
     for (;;) {
         board_feed_watchdog();
-        uint8_t byte;
-        if (!uart_receive(&byte)) {
+        if (uart_is_quiet()) {
             board_rest();
             continue;
         }
-        const enum frame_status status = frame_reader_push(&request, byte);
+        const enum frame_status status = frame_reader_push(&request, uart_receive());
         if (status == FRAME_INCOMPLETE) {
             continue;
         }

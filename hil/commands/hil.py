@@ -70,6 +70,9 @@ def hil(
             help="One chip for all intersections of a network, or one for each, side by side (real ones: --board URL,URL,...).",
         ),
     ] = "one",
+    logits: Annotated[
+        bool, typer.Option(help="Have the chip send all logits, to be compared; without them replies are shorter.")
+    ] = True,
     min_green: Annotated[
         int, typer.Option("--min-green", metavar="S", min=0, max=255, help="Seconds that a light stays green at least.")
     ] = 0,
@@ -119,6 +122,7 @@ def hil(
             budget_s=budget,
             faults=FaultSpec.parse(faults) if faults is not None else None,
             kernel=kernel,
+            logits=logits,
             boards=boards,
             min_green_s=min_green,
         )

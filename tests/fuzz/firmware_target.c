@@ -66,14 +66,6 @@ uint16_t stack_static_bytes(void) {
     return 0;
 }
 
-uint8_t board_reset_cause(void) {
-    return 0;
-}
-
-uint8_t board_boot_count(void) {
-    return 1;
-}
-
 bool flash_is_sound(void) {
     return true;
 }

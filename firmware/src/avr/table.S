@@ -75,7 +75,7 @@ infer_kernel:
 feature:
     lpm r8, Z+ /* width */
     tst r8
-    breq layers
+    breq layers_0
     lpm r2, Z+ /* offset */
     lpm r3, Z+
     lpm r4, Z+ /* multiplier */
@@ -96,6 +96,8 @@ value:
     cp r9, r24
     cpc r10, r25
     brlo scaled
+    tst r6
+    breq whole
     mul r25, r5 /* the product fits three bytes, r22..r20 */
     mov r22, r0
     mul r24, r4
@@ -110,13 +112,17 @@ value:
     mov r25, r6
     mov r24, r7
     rcall narrow_window
+    rjmp scaled
+whole: /* no shift: what does not saturate is a product of two bytes that fits one */
+    mul r24, r4
+    mov r22, r0
 scaled:
     st Y+, r22
     dec r8
     brne value
     rjmp feature
 
-layers:
+layers_0: /* for who counts the cycles from here */
     POINT r28, r29, kernel_odd
     rcall layer
     POINT r28, r29, kernel_even

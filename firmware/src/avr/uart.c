@@ -28,14 +28,11 @@ bool uart_is_quiet(void) {
     return RECEIVED_HEAD == RECEIVED_TAIL;
 }
 
-bool uart_receive(uint8_t *byte) {
+uint8_t uart_receive(void) {
     const uint8_t tail = RECEIVED_TAIL;
-    if (tail == RECEIVED_HEAD) {
-        return false;
-    }
-    *byte = uart_received[tail];
+    const uint8_t byte = uart_received[tail];
     RECEIVED_TAIL = (tail + 1) & RECEIVE_MASK;
-    return true;
+    return byte;
 }
 
 uint8_t uart_put(uint8_t byte) {

@@ -39,12 +39,8 @@ bool uart_is_quiet(void) {
     return input_position == input_length;
 }
 
-bool uart_receive(uint8_t *byte) {
-    if (uart_is_quiet()) {
-        return false;
-    }
-    *byte = input[input_position++];
-    return true;
+uint8_t uart_receive(void) {
+    return input[input_position++];
 }
 
 uint8_t uart_put(uint8_t byte) {
@@ -73,7 +69,7 @@ uint8_t uart_line_errors(void) {
 void cycles_start(void) {
 }
 
-uint32_t cycles_stop(void) {
+uint24 cycles_stop(void) {
     return 0;
 }
 
@@ -95,9 +91,6 @@ uint16_t stack_static_bytes(void) {
 void board_start(void) {
 }
 
-void board_feed_watchdog(void) {
-}
-
 void board_rest(void) {
     ssize_t length;
     do {
@@ -111,16 +104,4 @@ void board_rest(void) {
     }
     input_length = (size_t)length;
     input_position = 0;
-}
-
-void board_led(bool lit) {
-    (void)lit;
-}
-
-uint8_t board_reset_cause(void) {
-    return 0;
-}
-
-uint8_t board_boot_count(void) {
-    return 1;
 }
