@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from streetflow.measures import Summary
 
 
+SIGNS = {"equal": "=", "within 2 sd": "≈", "better": "<", "worse": ">"}
+
+
 def table(
     models: Annotated[
         str,
@@ -87,6 +90,7 @@ def table(
     write_report(stem, cells, dashes, chosen, "tinylight " + shlex.join(sys.argv[1:]))
     for members in by_network(rows).values():
         console.print(_shown(members))
+    say("= equal to the hundredth; ≈ < > mean travel time within two of the paper's deviations, below, above", style="dim")
     for (network, model), why in dashes.items():
         say(f"{model} on {network}: - ({why})", style="dim")
     say(f"written: {stem}.csv, .json, .md")
@@ -130,16 +134,16 @@ def _expected_end(bar: Progress, task: TaskID) -> str:
 
 def _shown(rows: list["Row"]) -> Table:
     """One network's rows for the terminal."""
-    shown = Table(title=rows[0].network, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    shown = Table(title=rows[0].network, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     shown.add_column("model", no_wrap=True)
     for heading in ("travel time s", "paper", "veh/min", "paper"):
         shown.add_column(heading, justify="right", no_wrap=True)
-    shown.add_column("verdict")
+    shown.add_column("", no_wrap=True)
     for row in rows:
         ours = [row.travel_time_s, row.throughput_veh_per_min]
         papers = [None, None] if row.paper is None else [row.paper.travel_time_s, row.paper.throughput_veh_per_min]
         figures = [_sd(each) for pair in zip(ours, papers, strict=True) for each in pair]
-        shown.add_row(row.label, *figures, row.verdict)
+        shown.add_row(row.label, *figures, SIGNS.get(row.verdict, row.verdict))
     return shown
 
 
