@@ -9,7 +9,7 @@ ARGS ?=
 # The data-set folder beside a checkout is used when it is there; TINYLIGHT_DATA names others.
 export TINYLIGHT_DATA ?= $(wildcard ../shared/datasets)
 
-.PHONY: help setup hil test lint bench clean
+.PHONY: help setup hil test lint bench fuzz clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,13 +20,16 @@ hil: setup  ## Run the main job: traffic in the simulator, every decision made b
 	$(BIN)/tinylight hil $(ARGS)
 
 test: setup $(VENV)/.ready-test  ## Run all tests, those on the emulated chip included (ARGS=... is passed on)
-	$(BIN)/python -m pytest --hil=simavr $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --hil=simavr $(ARGS)
 
 lint: $(VENV)/.ready-test  ## ruff and mypy
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 bench: $(VENV)/.ready-test  ## Measure speed (pytest-benchmark)
 	$(BIN)/python -m pytest benchmarks --benchmark-only $(ARGS)
+
+fuzz: $(VENV)/.ready-test  ## Fuzz the firmware's protocol code with libFuzzer (needs Debian's clang and libclang-rt-14-dev)
+	$(BIN)/python -m tests.fuzz.run $(ARGS)
 
 clean:  ## Remove what was built (not .venv)
 	rm -rf build .pio .pytest_cache .mypy_cache .ruff_cache

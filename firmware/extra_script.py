@@ -1,10 +1,12 @@
 """What PlatformIO runs before each build of ours: policy tables, clock and baud rate, linker map.
 
 From the environment: TINYLIGHT_POLICY (policy file; model/pretrained/crossing.json unless set), TINYLIGHT_F_CPU
-(Hz; the board's own unless set), TINYLIGHT_BAUD (115200 unless set).
+(Hz; the board's own unless set), TINYLIGHT_BAUD (115200 unless set), TINYLIGHT_KERNEL (table, unrolled or c; auto unless
+set: unrolled where it fits; the host has the portable C alone).
 """
 
 import os
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +18,7 @@ root = Path(env.subst("$PROJECT_DIR"))
 build = Path(env.subst("$BUILD_DIR"))
 sys.path[:0] = [str(root / "firmware"), str(root)]
 
+from flash_crc import patch  # noqa: E402
 from generate import PolicyError, generate  # noqa: E402
 
 DEFAULT_BAUD = 115200
@@ -26,11 +29,18 @@ def stop(message: str) -> None:
     env.Exit(2)
 
 
-def number(variable: str, default: int) -> int:
+def number(variable: str, default: int, least: int = 1) -> int:
     text = os.environ.get(variable) or str(default)
-    if not text.isdigit() or int(text) == 0:
-        stop(f"{variable}: {text!r} is not a positive whole number")
+    if not text.isdigit() or int(text) < least:
+        stop(f"{variable}: {text!r} is not a {'positive ' if least else ''}whole number")
     return int(text)
+
+
+def min_green_s() -> int:
+    seconds = number("TINYLIGHT_MIN_GREEN_S", 0, least=0)
+    if seconds > 255:
+        stop(f"TINYLIGHT_MIN_GREEN_S: {seconds} is more than 255")
+    return seconds
 
 
 def default_policy() -> Path:
@@ -41,13 +51,17 @@ def default_policy() -> Path:
 
 
 policy_file = Path(os.environ.get("TINYLIGHT_POLICY") or default_policy())
+kernel = (os.environ.get("TINYLIGHT_KERNEL") or "auto") if "BOARD" in env else "c"
+flip = re.search(r"-DTL_FLIP_WEIGHT=(\d+)", os.environ.get("PLATFORMIO_BUILD_FLAGS", ""))
 try:
-    policy = generate(policy_file, build / "generated")
+    policy = generate(policy_file, build / "generated", kernel, int(flip[1]) if flip else None)
 except PolicyError as error:
     stop(f"{policy_file}: {error}")
 
-print(f"Policy {policy['sha256'][:12]} ({policy['network']}, {len(policy['intersections'])} intersections): {policy_file}")
+count = len(policy["intersections"])
+print(f"Policy {policy['sha256'][:12]} ({policy['network']}, {count} intersections, kernel {policy['kernel']}): {policy_file}")
 env.Append(CPPPATH=[str(build / "generated"), str(root / "firmware" / "include")])
+env.Append(CPPDEFINES=[("MIN_GREEN_S", min_green_s())])
 
 if "BOARD" in env:  # an AVR; the host build has no clock and no line
     board = env.BoardConfig()
@@ -58,4 +72,5 @@ if "BOARD" in env:  # an AVR; the host build has no clock and no line
     env.Append(CPPDEFINES=[("BAUD", f"{baud}L")])
     map_file = build / "firmware.map"
     env.Append(LINKFLAGS=[f"-Wl,-Map,{map_file}"])
+    env.AddPostAction("$BUILD_DIR/${PROGNAME}.elf", lambda target, source, env: patch(Path(str(target[0]))))
     print(f"Clock {f_cpu_hz} Hz, {baud} baud; linker map: {map_file}")

@@ -7,6 +7,7 @@ its results lie. Several processes may build at once: each works in a folder of 
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -23,6 +24,7 @@ from model.policy import load_policy
 from streetflow.errors import InputError
 
 Target = Literal["uno", "uno_system", "native"]
+KERNELS = ("c", "table", "unrolled")  # by their number in HELLO; "auto": unrolled where it fits the flash, else table
 
 COMPILERS = {
     "uno_system": ("avr-gcc", "gcc-avr binutils-avr avr-libc"),
@@ -46,6 +48,14 @@ class Firmware:
     f_cpu_hz: int
     baud: int
     policy_sha256: str
+
+    @property
+    def kernel(self) -> str:
+        """Which kernel it has: "c", "table" or "unrolled"."""
+        dimensions = self.elf.with_name("generated") / "policy_dimensions.h"
+        match = re.search(r"KERNEL_ID (\d)", dimensions.read_text(encoding="ascii"))
+        assert match is not None
+        return KERNELS[int(match[1])]
 
 
 def project_root() -> Path:
@@ -71,46 +81,55 @@ def build_firmware(
     target: Target = "uno_system",
     f_cpu_hz: int = 16_000_000,
     baud: int = 115_200,
+    kernel: str = "auto",
+    min_green_s: int = 0,
     build_dir: Path | None = None,
     extra_flags: Sequence[str] = (),
 ) -> Firmware:
-    """The firmware with this policy inside. `extra_flags` go to the compiler (tests: firmware/include/faults.h).
+    """The firmware with this policy inside. The target "native" has the portable C whatever `kernel` says; `min_green_s`
+    (0..255) is the minimum green that the chip keeps where it is told the light's state. `extra_flags` go to the compiler
+    (tests: firmware/include/faults.h).
 
     InputError for a policy that can't become firmware, a baud rate out of reach, a compiler that is missing;
     BuildError if compiling fails.
     """
     policy_file = Path(policy_file).resolve()
     policy_sha256 = _check_policy(policy_file)
+    if kernel not in ("auto", *KERNELS):
+        raise InputError("kernel", "", f"{kernel!r} is none of auto, {', '.join(reversed(KERNELS))}")
+    if not 0 <= min_green_s <= 255:
+        raise InputError("minimum green", "", f"{min_green_s} s: the chip counts from 0 to 255")
     if target != "native":
         divisor(f_cpu_hz, baud)
     compiler = _compiler_version(target)
     build_dir = (build_dir or default_build_dir()).resolve()
-    key = _content_hash(policy_file, target, str(f_cpu_hz), str(baud), compiler, *extra_flags)
+    key = _content_hash(policy_file, target, str(f_cpu_hz), str(baud), kernel, str(min_green_s), compiler, *extra_flags)
     folder = build_dir / f"{target}-{key[:16]}"
     if not folder.is_dir():
-        _build(folder, policy_file, target, f_cpu_hz, baud, extra_flags)
+        variables = {
+            "TINYLIGHT_POLICY": str(policy_file),
+            "TINYLIGHT_F_CPU": str(f_cpu_hz),
+            "TINYLIGHT_BAUD": str(baud),
+            "TINYLIGHT_KERNEL": kernel,
+            "TINYLIGHT_MIN_GREEN_S": str(min_green_s),
+            "PLATFORMIO_BUILD_FLAGS": " ".join(extra_flags),
+        }
+        _build(folder, target, variables)
     if target == "native":
         return Firmware(folder / "firmware", None, None, target, f_cpu_hz, baud, policy_sha256)
     elf, hex_file, map_file = (folder / f"firmware.{suffix}" for suffix in ("elf", "hex", "map"))
     return Firmware(elf, hex_file, map_file, target, f_cpu_hz, baud, policy_sha256)
 
 
-def _build(folder: Path, policy_file: Path, target: Target, f_cpu_hz: int, baud: int, extra_flags: Sequence[str]) -> None:
+def _build(folder: Path, target: Target, variables: dict[str, str]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as draft:
-        variables = {
-            "TINYLIGHT_POLICY": str(policy_file),
-            "TINYLIGHT_F_CPU": str(f_cpu_hz),
-            "TINYLIGHT_BAUD": str(baud),
-            "PLATFORMIO_BUILD_DIR": draft,
-            "PLATFORMIO_BUILD_FLAGS": " ".join(extra_flags),
-        }
         # "buildprog" leaves out PlatformIO's own size check: what doesn't fit is for our verdict to say.
         result = pio.run(
             ["run", "-e", target, "-t", "buildprog"],
             project=project_root(),
             state_dir=None if target == "uno" else folder.parent / "platformio",
-            variables=variables,
+            variables=variables | {"PLATFORMIO_BUILD_DIR": draft},
         )
         if result.returncode != 0:
             raise _failure(target, result)

@@ -6,13 +6,16 @@ from typing import NoReturn
 import typer
 
 from hil.commands.board import board
+from hil.commands.check import check
 from hil.commands.common import errors
 from hil.commands.cost import cost
 from hil.commands.evaluate import evaluate
 from hil.commands.hil import hil
 from hil.commands.make_network import make_network
 from hil.commands.networks import networks
+from hil.commands.plot import plot
 from hil.commands.replay import replay
+from hil.commands.share import share
 from hil.commands.size import size
 from hil.commands.table import table
 from hil.commands.train import train
@@ -30,13 +33,16 @@ COMMANDS = (
     hil,
     evaluate,
     train,
+    plot,
     size,
     networks,
     replay,
     make_network,
+    check,
     table,
     cost,
     board,
+    share,
 )
 for command in COMMANDS:
     app.command()(command)

@@ -7,11 +7,13 @@ the light's current phase and is counted: traffic goes on, as it must on a stree
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hil.link import Link, LinkError
+from hil.protocol import Light
 from model.agent import PolicyAgent
 from model.evaluate import run
 from model.integer import IntegerPolicy
@@ -49,12 +51,9 @@ class DecisionRecord:
 
     @property
     def equal(self) -> bool:
-        """True where the chip's phase, action and every logit are the reference's."""
-        return (self.action, self.phase, self.logits) == (
-            self.expected_action,
-            self.expected_phase,
-            self.expected_logits,
-        )
+        """True where the chip's phase, action and every logit (if they were asked for) are the reference's."""
+        same_logits = self.logits is None or self.logits == self.expected_logits
+        return (self.action, self.phase) == (self.expected_action, self.expected_phase) and same_logits
 
 
 @dataclass
@@ -75,6 +74,13 @@ class LoopResult:
         return [record for record in self.records if record.answered and not record.equal]
 
 
+class Seat(NamedTuple):
+    """Where an intersection is decided: the link to a board, and the intersection's number there."""
+
+    link: Link
+    number: int
+
+
 def kept_features(policy: Policy) -> list[str]:
     """Names of all features that any intersection of the policy keeps, each once, in order of appearance."""
     return list(dict.fromkeys(feature.name for entry in policy.intersections for feature in entry.features))
@@ -83,18 +89,22 @@ def kept_features(policy: Policy) -> list[str]:
 def run_closed_loop(
     environment: Environment,
     policy: Policy,
-    link: Link,
+    link: Link | Sequence[Seat],
     *,
     policy_file: str = "policy",
+    logits: bool = True,
     on_decision: Callable[[Sequence[DecisionRecord]], None] | None = None,
 ) -> LoopResult:
-    """Run one episode with the chip in the loop.
+    """Run one episode with the chip in the loop: one for all intersections, or a seat for each. Without `logits` replies are
+    shorter, and only actions and phases are compared.
 
     `on_decision` is called after each step with that step's records (one per intersection), for progress.
-    Link faults do not end the run: see the module's text.
+    Link faults do not end the run: see the module's text. Where the environment has a minimum green, the chip is told each
+    light's state and keeps it; the reference does the same.
     """
     agent = PolicyAgent(policy, integer=True, source=policy_file)
     references = [IntegerPolicy(part) for part in policy.intersections]
+    seats = [Seat(link, number) for number in range(len(references))] if isinstance(link, Link) else link
     result = LoopResult()
     environment.reset()
     agent.reset(environment)
@@ -102,8 +112,10 @@ def run_closed_loop(
     while not done:
         agent.act(environment)  # for its inputs, and so for the reference; the light follows the chip
         step = [
-            _decide(link, number, agent.inputs[number], reference, intersection, environment.decision)
-            for number, (reference, intersection) in enumerate(zip(references, environment.intersections, strict=True))
+            _decide(seat, agent.inputs[number], reference, intersection, environment, number, logits)
+            for number, (seat, reference, intersection) in enumerate(
+                zip(seats, references, environment.intersections, strict=True)
+            )
         ]
         actions = [record.action if record.usable else environment.current_action[number] for number, record in enumerate(step)]
         _, _, done = environment.step(np.array(actions, dtype=np.int32))
@@ -117,32 +129,46 @@ def run_closed_loop(
 
 def run_reference(environment: Environment, policy: Policy, *, policy_file: str = "policy") -> LoopResult:
     """The same episode decided by the numpy reference alone: what the closed loop must equal."""
-    run(environment, PolicyAgent(policy, integer=True, source=policy_file))
+    run(environment, _Patient(policy, integer=True, source=policy_file))
     return LoopResult(
         average_travel_time_s=environment.average_travel_time_s(),
         throughput_veh_per_min=environment.throughput_veh_per_min(),
     )
 
 
+class _Patient(PolicyAgent):
+    """The policy with the chip's rule for the minimum green."""
+
+    def act(self, environment: Environment) -> npt.NDArray[np.int32]:
+        young = environment.green_s < environment.min_green_s
+        return np.where(young, environment.current_action, super().act(environment))
+
+
 def _decide(
-    link: Link,
-    number: int,
+    seat: Seat,
     values: npt.NDArray[np.int64],
     reference: IntegerPolicy,
     intersection: Intersection,
-    decision: int,
+    environment: Environment,
+    row: int,
+    logits: bool,
 ) -> DecisionRecord:
+    """`row`: the intersection's in the environment."""
     expected = reference.logits(values)
     expected_action = int(np.argmax(expected))
+    light = None
+    if environment.min_green_s:
+        light = Light(int(environment.current_action[row]), int(environment.green_s[row]))
+        expected_action = light.action if light.green_s < environment.min_green_s else expected_action
     expectation = {
-        "decision": decision,
+        "decision": environment.decision,
         "intersection": intersection.id,
         "expected_action": expected_action,
         "expected_logits": tuple(int(logit) for logit in expected),
         "expected_phase": int(intersection.phases[expected_action]),
     }
     try:
-        answer = link.decide(number, [int(value) for value in values], logits=True)
+        answer = seat.link.decide(seat.number, [int(value) for value in values], logits, light)
     except LinkError as fault:
         return DecisionRecord(
             **expectation,  # type: ignore[arg-type]
@@ -158,7 +184,7 @@ def _decide(
     return DecisionRecord(
         **expectation,  # type: ignore[arg-type]
         action=answer.action,
-        logits=tuple(answer.logits),
+        logits=tuple(answer.logits) if logits else None,
         phase=answer.phase,
         compute_cycles=answer.compute_cycles,
         response_us=answer.response_us,

@@ -1,4 +1,4 @@
-"""What the firmware takes of the chip, per object and per symbol, from the linker map, held against the ELF.
+"""What the firmware takes of the chip, per object and per symbol, from the linker map, held against the ELF; and its stack.
 
 Flash is .text and .data (whose initial values lie in flash), static RAM is .data, .bss and .noinit. The firmware is
 compiled with one section per function and per object, so that a section's name tells the symbol.
@@ -14,6 +14,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from hil.build import Firmware
+from hil.stack_bound import StackBound, stack_bound
 from streetflow.errors import InputError
 
 FLASH_SECTIONS = (".text", ".data")
@@ -46,11 +47,14 @@ class Footprint:
     static_ram_bytes: int
     per_object: dict[str, Size] = field(default_factory=dict)
     per_symbol: dict[str, Size] = field(default_factory=dict)
+    stack: StackBound | None = None  # the deepest that the stack can be
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "flash_bytes": self.flash_bytes,
             "static_ram_bytes": self.static_ram_bytes,
+            "stack_bound_bytes": self.stack.total_bytes if self.stack else None,
+            "stack": self.stack.as_dict() if self.stack else None,
             "per_object": {name: size.as_dict() for name, size in self.per_object.items()},
             "per_symbol": {name: size.as_dict() for name, size in self.per_symbol.items()},
         }
@@ -69,7 +73,9 @@ def measure(firmware: Firmware) -> Footprint:
     """The footprint of an AVR firmware. InputError if map or ELF can't be read, or do not agree."""
     if firmware.map is None:
         raise InputError(firmware.elf, "", "a host program has no linker map")
-    return measure_files(firmware.map, firmware.elf)
+    footprint = measure_files(firmware.map, firmware.elf)
+    footprint.stack = stack_bound(firmware.elf)
+    return footprint
 
 
 def measure_files(map_file: Path, elf_file: Path) -> Footprint:

@@ -1,14 +1,22 @@
 """The main job: build the firmware from the policy, put it on the board, close the loop over it, judge."""
 
+import contextlib
+import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from hil.boards import Board, open_board
+from hil.boards import Board, SerialBoard, open_board
+from hil.boards.probe import answering_baud
 from hil.build import Firmware, Target, build_firmware, project_root
-from hil.closed_loop import DecisionRecord, LoopResult, kept_features, run_closed_loop, run_reference
+from hil.closed_loop import DecisionRecord, LoopResult, Seat, kept_features, run_closed_loop, run_reference
+from hil.exchange import Counters
+from hil.fault_injection import FaultyBoard
+from hil.fault_spec import FaultSpec
 from hil.footprint import Footprint, measure
-from hil.link import Link, LinkError
+from hil.latency import line_time_us
+from hil.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
 from hil.provenance import file_sha256, firmware_commit, tool_version
 from hil.verdict import (
     FLASH_LIMIT_BYTES,
@@ -19,12 +27,15 @@ from hil.verdict import (
     check_flash,
     check_handshake,
     check_latency,
+    check_line,
     check_ram,
+    check_stack,
     check_traffic,
     latency_figures,
 )
-from model.policy import Policy, load_policy
+from model.policy import Policy, load_policy, save_policy
 from streetflow.environment import Environment
+from streetflow.errors import InputError
 from streetflow.network import Network, default_seed, find_network
 
 Progress = Callable[[str, int, int], None]  # what is being done, decisions made, decisions in all
@@ -37,11 +48,17 @@ class Job:
     network: Network
     flow: int
     policy_file: Path
-    board: str = "simavr"
+    board: str = "simavr"  # with boards="per-intersection": one for all, or a list with commas
     engine: str = "builtin"
     f_cpu_hz: int = 16_000_000
     baud: int = 115_200
     clearance: str | None = None  # None: the policy's own
+    logits: bool = True  # asked for and compared; without them replies are shorter
+    kernel: str = "auto"
+    min_green_s: int = 0  # kept by the chip and by the simulated lights
+    boards: str = "one"  # or "per-intersection": each chip holds that intersection's policy alone
+    budget_s: float = BUDGET_S  # of a decision, round trip
+    faults: FaultSpec | None = None  # what shall go wrong on the line
     firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
 
     @classmethod
@@ -61,6 +78,7 @@ class Job:
             engine=self.engine,
             features=kept_features(policy),
             clearance=self.clearance or policy.clearance,
+            min_green_s=self.min_green_s,
         )
 
 
@@ -71,6 +89,8 @@ def build(job: Job) -> tuple[Firmware, Footprint | None]:
         target=job.target,
         f_cpu_hz=job.f_cpu_hz,
         baud=job.baud,
+        kernel=job.kernel,
+        min_green_s=job.min_green_s,
         extra_flags=job.firmware_flags,
     )
     return firmware, None if job.target == "native" else measure(firmware)
@@ -83,16 +103,62 @@ def fits(footprint: Footprint | None) -> bool:
     return footprint.flash_bytes <= FLASH_LIMIT_BYTES and footprint.static_ram_bytes < SRAM_LIMIT_BYTES
 
 
-def run_job(job: Job, *, progress: Progress | None = None) -> Verdict:
-    """Run the whole job and judge it. InputError for bad input; everything that the board does wrong is in the verdict."""
+def run_job(job: Job, *, progress: Progress | None = None, opened: Board | None = None) -> Verdict:
+    """Run the whole job and judge it. InputError for bad input; everything that the board does wrong is in the verdict.
+
+    `opened` is the job's board where it is open already: a real one can't be opened twice.
+    """
     policy = load_policy(job.policy_file)
     environment = job.environment(policy)
     _tell(progress, "building the firmware", 0, environment.n_decisions)
+    if job.boards == "per-intersection":
+        return _run_side_by_side(job, policy, environment, progress)
     firmware, footprint = build(job)
     if not fits(footprint):
         return judge_fit(job, policy, footprint)
-    with open_board(job.board, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud) as board:
-        return judge(job, policy, environment, board, footprint, progress=progress)
+    with contextlib.ExitStack() as stack:
+        board = opened
+        if board is None:
+            board = stack.enter_context(open_board(job.board, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
+        return judge(job, policy, environment, _faulty(board, job), footprint, progress=progress)
+
+
+def _faulty(board: Board, job: Job) -> Board:
+    return FaultyBoard(board, job.faults) if job.faults is not None else board
+
+
+def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progress: Progress | None) -> Verdict:
+    """One chip for each intersection, all open at once; the footprint is that of the largest."""
+    names = job.board.split(",")
+    count = len(policy.intersections)
+    if len(names) == 1:
+        names *= count if names[0] in ("simavr", "host") else 1
+    if len(names) != count:
+        raise InputError("--board", "", f"{len(names)} boards for {count} intersections: list one for each, with commas")
+    chips: list[tuple[Board, str]] = []
+    footprint: Footprint | None = None
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tinylight-")))
+        for number, name in enumerate(names):
+            _tell(progress, f"building firmware {number + 1} of {count}", 0, environment.n_decisions)
+            alone = policy.alone(number)
+            file = folder / f"{number}.json"
+            save_policy(alone, file)
+            firmware, size = build(replace(job, policy_file=file, board=name))
+            if not fits(size):
+                return judge_fit(job, policy, size)
+            footprint = _larger(footprint, size)
+            board = stack.enter_context(open_board(name, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
+            chips.append((_faulty(board, job), alone.sha256))
+        return _judge(job, policy, environment, chips, footprint, progress)
+
+
+def _larger(one: Footprint | None, other: Footprint | None) -> Footprint | None:
+    """The larger of each figure; the parts of the one with more flash."""
+    if one is None or other is None:
+        return one or other
+    most = max(one, other, key=lambda footprint: footprint.flash_bytes)
+    return replace(most, static_ram_bytes=max(one.static_ram_bytes, other.static_ram_bytes))
 
 
 def judge_fit(job: Job, policy: Policy, footprint: Footprint | None) -> Verdict:
@@ -117,16 +183,35 @@ def judge(
     progress: Progress | None = None,
 ) -> Verdict:
     """Close the loop over an open board and judge it."""
-    link = Link(board)
+    return _judge(job, policy, environment, [(board, policy.sha256)], footprint, progress)
+
+
+def _judge(
+    job: Job,
+    policy: Policy,
+    environment: Environment,
+    chips: Sequence[tuple[Board, str]],
+    footprint: Footprint | None,
+    progress: Progress | None,
+) -> Verdict:
+    """The same over one board for all intersections or one for each, with the hash of the policy that it must hold."""
+    line_us = line_time_us(policy, job.baud, job.logits)
+    links = [Link(board, budget_s=job.budget_s) for board, _ in chips]
     fault = None
     try:
-        link.hello(policy.sha256)
+        for link, (_, sha256) in zip(links, chips, strict=True):
+            link.hello(sha256)
     except LinkError as error:
         fault = f"{type(error).__name__}: {error}"
-    provenance = _provenance(job, policy, environment.seed, board.description)
+        fault += _other_baud(error, chips)
+    description = chips[0][0].description if len(chips) == 1 else f"{len(chips)} boards: {chips[0][0].description}"
+    provenance = _provenance(job, policy, environment.seed, description)
     handshake = check_handshake(fault, policy.sha256)
     if fault is not None:
         return Verdict([handshake, check_flash(footprint)], provenance, _figures(job, None, None, footprint, None))
+    seats = [
+        Seat(links[0], number) if len(chips) == 1 else Seat(links[number], 0) for number in range(len(policy.intersections))
+    ]
 
     made = 0
 
@@ -135,27 +220,48 @@ def judge(
         made += 1
         _tell(progress, f"{job.network.name} on {job.board}", made, environment.n_decisions)
 
-    result = run_closed_loop(environment, policy, link, policy_file=str(job.policy_file), on_decision=told)
-    stack_bytes = _stack_bytes(board, link, footprint)
+    result = run_closed_loop(environment, policy, seats, policy_file=str(job.policy_file), logits=job.logits, on_decision=told)
+    stack_bytes = _stack_bytes(links, footprint)
+    counters = Counters.sum(link.counters for link in links)
+    injected = dict(sum((board.injected for board, _ in chips if isinstance(board, FaultyBoard)), Counter()))
     reference = run_reference(job.environment(policy), policy, policy_file=str(job.policy_file))
     checks = [
         handshake,
-        check_latency(result),
+        check_latency(result, job.budget_s * 1e6, line_us),
+        check_line(result, counters, injected),
         check_flash(footprint),
         check_ram(footprint, stack_bytes),
+        check_stack(footprint, stack_bytes),
         check_equality(result),
         check_traffic(result, reference),
     ]
     figures = _figures(job, result, reference, footprint, stack_bytes)
-    figures["link"] = link.counters.as_dict()
+    figures["link"] = asdict(counters)
+    figures["faults"] = injected
     return Verdict(checks, provenance, figures, result.records)
 
 
-def _stack_bytes(board: Board, link: Link, footprint: Footprint | None) -> int | None:
-    """Deepest stack seen: read from the emulator's RAM, or told by the chip's own painted mark; None if neither can be had."""
+def _other_baud(fault: LinkError, chips: Sequence[tuple[Board, str]]) -> str:
+    """Where a real board is silent or talks garbage: the baud rate at which it answers, as the end of a message."""
+    if not isinstance(fault, NoAnswer | GarbageAnswer):
+        return ""
+    for board, _ in chips:
+        if isinstance(board, SerialBoard) and (baud := answering_baud(board)):
+            return f"; not at {board.baud} baud, but at {baud} the board answers: use --baud {baud}"
+    return ""
+
+
+def _stack_bytes(links: Sequence[Link], footprint: Footprint | None) -> int | None:
+    """Deepest stack seen on any chip: read from the emulator's RAM, or told by the chip's own painted mark; None if it can't
+    be had."""
     if footprint is None:
         return None
-    mark = board.stack_high_water_bytes()
+    marks = [_stack_mark(link) for link in links]
+    return max((mark for mark in marks if mark is not None), default=None)
+
+
+def _stack_mark(link: Link) -> int | None:
+    mark = link.board.stack_high_water_bytes()
     if mark is not None:
         return mark
     try:
@@ -178,6 +284,7 @@ def _figures(
             "flash_bytes": footprint.flash_bytes,
             "static_ram_bytes": footprint.static_ram_bytes,
             "stack_bytes": stack_bytes,
+            "stack_bound_bytes": footprint.stack.total_bytes if footprint.stack else None,
         }
     if result is not None and reference is not None:
         figures["latency"] = latency_figures(result, job.f_cpu_hz, compute_measured=job.target != "native")
@@ -198,6 +305,9 @@ def _provenance(job: Job, policy: Policy, seed: int, board: str) -> dict[str, ob
         "board": board,
         "f_cpu_hz": job.f_cpu_hz,
         "baud": job.baud,
+        "kernel": job.kernel,
+        "logits": job.logits,
+        "boards": job.boards,
         "firmware_commit": firmware_commit(project_root()),
         "policy_file": str(job.policy_file),
         "policy_sha256": policy.sha256,

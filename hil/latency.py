@@ -4,6 +4,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from hil.protocol import CRC_BYTES, HEADER_BYTES
+from model.policy import Policy
+
+FRAME_BYTES = 1 + HEADER_BYTES + CRC_BYTES + 1  # beside the payload: COBS code and delimiter are one each
+BITS_PER_BYTE = 10  # 8N1
+
 
 @dataclass(frozen=True)
 class LatencyStats:
@@ -31,3 +37,11 @@ def nearest_rank(values: Sequence[float], percent: float) -> float:
         raise ValueError(f"a percentile lies in (0, 100], not {percent}")
     ordered = sorted(values)
     return ordered[math.ceil(percent * len(ordered) / 100) - 1]
+
+
+def line_time_us(policy: Policy, baud: int, logits: bool = True) -> float:
+    """How long request and reply of the largest intersection are on the wire, nothing else: what no chip can be faster than."""
+    longest = max(
+        2 * FRAME_BYTES + 2 + 2 * part.n_inputs + 7 + (4 * len(part.phases) if logits else 0) for part in policy.intersections
+    )
+    return longest * BITS_PER_BYTE * 1e6 / baud

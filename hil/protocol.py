@@ -5,7 +5,7 @@ Nothing here waits, retries or knows a port. The firmware's C codec is tested ag
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -13,24 +13,35 @@ from typing import Any
 from cobs import cobs
 from fastcrc import crc16
 
-VERSION = 1
+VERSION = 2
 DELIMITER = b"\x00"
 HEADER_BYTES = 4  # version, type, sequence, intersection
 CRC_BYTES = 2
+FRAME_OVERHEAD_BYTES = HEADER_BYTES + CRC_BYTES + 2  # COBS and the delimiter are the other two
 MAX_PAYLOAD_BYTES = 200
 # The longest frame on the wire: COBS adds one byte per 254, the delimiter is one more.
 MAX_FRAME_BYTES = HEADER_BYTES + MAX_PAYLOAD_BYTES + CRC_BYTES + 2
 
-SEND_LOGITS = 0x01  # DECIDE flag
+SEND_LOGITS = 0x01  # DECIDE flags
+WITH_LIGHT = 0x02
+VALUES_WERE_PUT = 0x04
+
+PARTS_SINCE = (1, 2)  # firmware version that knows PUT and GET
+DECIDE_BYTES = 4  # of a DECIDE request beside its values: flags, count, the light's state
+GREEN_S_MAX = 255  # of a light's state: so long, or longer
 
 
 class MessageType(IntEnum):
     HELLO = 0x01
     DECIDE = 0x02
     STATS = 0x03
+    PUT = 0x04
+    GET = 0x05
     HELLO_REPLY = 0x81
     DECIDE_REPLY = 0x82
     STATS_REPLY = 0x83
+    PUT_REPLY = 0x84
+    GET_REPLY = 0x85
     ERROR = 0xFF
 
 
@@ -44,6 +55,10 @@ class ErrorCode(IntEnum):
     BAD_INTERSECTION = 5  # intersections held
     TOO_LONG = 6  # max_payload
     MALFORMED = 7  # 0
+    FLASH_CORRUPT = 8  # 0
+    BAD_PHASE = 9  # actions of the intersection
+    NO_SESSION = 10  # reset cause: MCUSR as found at boot
+    BAD_PARTS = 11  # 0
 
 
 # Errors that damage on the wire explains: sending again may help. The others are answers to an intact request.
@@ -79,16 +94,26 @@ class Frame:
 
 @dataclass(frozen=True)
 class HelloReply:
-    """Who is there (46 bytes). Clock and baud are 0 on the host build."""
+    """Who is there (48 bytes). Clock and baud are 0 on the host build."""
 
     firmware_version: tuple[int, int]
     kernel: int  # 0 portable C, 1 table, 2 unrolled
-    reset_cause: int  # MCUSR at boot
+    min_green_s: int  # that the firmware keeps, where it is told the light's state
     f_cpu_hz: int
     baud: int
     intersections: int
     max_payload_bytes: int
     policy_sha256: str  # hex
+    reset_cause: int  # MCUSR at boot
+    boot_count: int  # boots since power came, this one included; stops at 255
+
+
+@dataclass(frozen=True)
+class Light:
+    """What a light shows: the action in force, and the seconds since then."""
+
+    action: int
+    green_s: int
 
 
 @dataclass(frozen=True)
@@ -97,6 +122,7 @@ class DecideRequest:
 
     values: Sequence[int]
     logits: bool = True
+    light: Light | None = None  # None: the chip keeps no minimum green
 
 
 @dataclass(frozen=True)
@@ -138,7 +164,7 @@ class ErrorReply:
         return f"{name}, detail {self.detail}"
 
 
-_HELLO = struct.Struct("<BBBBIIBB32s")
+_HELLO = struct.Struct("<BBBBIIBB32sBB")
 _DECIDE_HEAD = struct.Struct("<BBIB")
 _STATS = struct.Struct("<IIHHHHHHHH")
 
@@ -175,20 +201,66 @@ def decode_frame(encoded: bytes) -> Frame:
 def encode_decide(request: DecideRequest) -> bytes:
     """Payload of a DECIDE request. ValueError for a value outside int16 or more values than a frame holds."""
     count = len(request.values)
-    if 2 + 2 * count > MAX_PAYLOAD_BYTES:
-        raise ValueError(f"a DECIDE holds at most {(MAX_PAYLOAD_BYTES - 2) // 2} values, not {count}")
-    flags = SEND_LOGITS if request.logits else 0
+    if DECIDE_BYTES + 2 * count > MAX_PAYLOAD_BYTES:
+        raise ValueError(f"a DECIDE holds at most {(MAX_PAYLOAD_BYTES - DECIDE_BYTES) // 2} values, not {count}")
+    flags = (SEND_LOGITS if request.logits else 0) | (WITH_LIGHT if request.light else 0)
     try:
-        return struct.pack(f"<BB{count}h", flags, count, *request.values)
+        payload = struct.pack(f"<BB{count}h", flags, count, *request.values)
     except struct.error as fault:
         raise ValueError(f"feature values are int16: {fault}") from None
+    if request.light is None:
+        return payload
+    return payload + bytes((request.light.action, min(request.light.green_s, GREEN_S_MAX)))
 
 
 def decode_decide(payload: bytes) -> DecideRequest:
     """The inverse of `encode_decide`. Raises MalformedFrame."""
-    if len(payload) < 2 or len(payload) != 2 + 2 * payload[1]:
+    light_bytes = 2 if payload[:1] and payload[0] & WITH_LIGHT else 0
+    if len(payload) < 2 or len(payload) != 2 + 2 * payload[1] + light_bytes:
         raise MalformedFrame(f"DECIDE payload of {len(payload)} bytes")
-    return DecideRequest(struct.unpack_from(f"<{payload[1]}h", payload, 2), bool(payload[0] & SEND_LOGITS))
+    light = Light(*payload[-2:]) if light_bytes else None
+    return DecideRequest(struct.unpack_from(f"<{payload[1]}h", payload, 2), bool(payload[0] & SEND_LOGITS), light)
+
+
+def encode_decide_put(request: DecideRequest) -> tuple[bytes, bytes]:
+    """Payload of a DECIDE request in parts, and what PUT has to bring before: values and light as they stand in DECIDE."""
+    whole = encode_decide(request)
+    head, content = whole[:2], whole[2:]
+    return bytes((head[0] | VALUES_WERE_PUT, head[1])) + checksum(content).to_bytes(CRC_BYTES, "little"), content
+
+
+def encode_put(offset: int, part: bytes) -> bytes:
+    """Payload of a PUT request: `part` of the values, from byte `offset` on."""
+    return bytes((offset,)) + part
+
+
+def encode_get(sequence: int, offset: int, length: int) -> bytes:
+    """Payload of a GET request: at most `length` bytes of the answer to the DECIDE with that sequence number."""
+    return bytes((sequence, offset, length))
+
+
+def decode_part(length: int) -> Callable[[bytes], bytes]:
+    """For the reply to a PUT (0 bytes) or a GET. The function raises MalformedFrame unless it has that length."""
+
+    def decode(payload: bytes) -> bytes:
+        if len(payload) != length:
+            raise MalformedFrame(f"{len(payload)} bytes, not {length}")
+        return payload
+
+    return decode
+
+
+def decide_reply_bytes(beginning: bytes) -> int:
+    """How long a DECIDE reply is whose beginning is known: as long as without logits, where that is too short to tell."""
+    return _DECIDE_HEAD.size + 4 * (beginning[_DECIDE_HEAD.size - 1] if len(beginning) >= _DECIDE_HEAD.size else 0)
+
+
+def decode_gathered(whole: bytes) -> DecideReply:
+    """A DECIDE reply gathered by GET, its CRC behind it. Raises BadCrc or MalformedFrame."""
+    content, stored = whole[:-CRC_BYTES], int.from_bytes(whole[-CRC_BYTES:], "little")
+    if checksum(content) != stored:
+        raise BadCrc("the parts of this reply are not of one piece")
+    return decode_decide_reply(content)
 
 
 def encode_hello_reply(reply: HelloReply) -> bytes:
@@ -196,19 +268,21 @@ def encode_hello_reply(reply: HelloReply) -> bytes:
     return _HELLO.pack(
         *reply.firmware_version,
         reply.kernel,
-        reply.reset_cause,
+        reply.min_green_s,
         reply.f_cpu_hz,
         reply.baud,
         reply.intersections,
         reply.max_payload_bytes,
         bytes.fromhex(reply.policy_sha256),
+        reply.reset_cause,
+        reply.boot_count,
     )
 
 
 def decode_hello_reply(payload: bytes) -> HelloReply:
-    """Raises MalformedFrame unless it has 46 bytes."""
-    major, minor, kernel, cause, f_cpu_hz, baud, held, longest, digest = _unpack(_HELLO, payload, "HELLO")
-    return HelloReply((major, minor), kernel, cause, f_cpu_hz, baud, held, longest, digest.hex())
+    """Raises MalformedFrame unless it has 48 bytes."""
+    major, minor, kernel, green_s, f_cpu_hz, baud, held, longest, digest, cause, boots = _unpack(_HELLO, payload, "HELLO")
+    return HelloReply((major, minor), kernel, green_s, f_cpu_hz, baud, held, longest, digest.hex(), cause, boots)
 
 
 def encode_decide_reply(reply: DecideReply) -> bytes:

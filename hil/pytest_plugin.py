@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NO_BOARD = "needs a board: run pytest with --hil=simavr, --hil=host or --hil=PORT (a serial port or pyserial URL)"
 FIXTURES = {"board", "closed_loop", "hil_job"}
-verdicts_key: pytest.StashKey[list[tuple[str, "Verdict"]]] = pytest.StashKey()
+RUN_PROPERTY = "hil.run"  # of a test's report: a row of the summary; reports also come from the workers of pytest-xdist
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,7 +28,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--hil",
         metavar="BOARD",
         help="run the tests that need a board on this one: simavr (emulated ATmega328P), host (the firmware built for this "
-        "machine), or a serial port or pyserial URL such as /dev/ttyUSB0. Without it they are skipped; a board that was asked "
+        "machine), a serial port or pyserial URL such as /dev/ttyUSB0, or auto, which finds the port. Without it they are "
+        "skipped; a board that was asked "
         "for and isn't there is a failure.",
     )
     group.addoption(
@@ -50,11 +51,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=16_000_000,
         help="clock of the chip (default: 16000000)",
     )
+    group.addoption(
+        "--hil-budget",
+        metavar="SECONDS",
+        type=float,
+        default=0.1,
+        help="what a decision may take, round trip (default: 0.1); more for an emulated board on a busy machine",
+    )
+    group.addoption(
+        "--hil-faults",
+        metavar="SPEC",
+        help="faults on the line and the chip, on purpose, such as bytes=0.05,reset@40,seed=7 (docs/faults.md)",
+    )
+    group.addoption(
+        "--hil-kernel",
+        metavar="KERNEL",
+        default="auto",
+        help="unrolled, table or c (default: auto, unrolled where it fits the flash, else table)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "hil: needs a board; runs with --hil=simavr, --hil=host or --hil=PORT")
-    config.stash[verdicts_key] = []
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -68,19 +86,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def hil_job(request: pytest.FixtureRequest) -> "Job":
     """The job that the command line describes."""
+    from hil.boards.find_port import AUTO, find_port
+    from hil.fault_spec import FaultSpec
     from hil.job import Job
     from model import pretrained_policy
 
     option = request.config.getoption
-    network = option("--hil-network")
+    network, board = option("--hil-network"), option("--hil")
     policy = option("--hil-policy")
     return Job.named(
         network,
         0,
         Path(policy) if policy else pretrained_policy(network),
-        board=option("--hil"),
+        board=find_port().port if board == AUTO else board,
         f_cpu_hz=option("--hil-f-cpu"),
         baud=option("--hil-baud"),
+        budget_s=option("--hil-budget"),
+        faults=FaultSpec.parse(option("--hil-faults")) if option("--hil-faults") else None,
+        kernel=option("--hil-kernel"),
     )
 
 
@@ -98,24 +121,29 @@ def board(hil_job: "Job") -> Iterator["Board"]:
 @pytest.fixture
 def closed_loop(request: pytest.FixtureRequest, hil_job: "Job") -> Callable[..., "Verdict"]:
     """closed_loop(**changes) runs the job, with fields of `hil.job.Job` changed, and returns its Verdict."""
+    from hil.boards import SerialBoard
     from hil.job import run_job
+    from hil.summary import summary_row
 
     def run(**changes: object) -> "Verdict":
         job = replace(hil_job, **changes)  # type: ignore[arg-type]
-        verdict = run_job(job)
+        opened = request.getfixturevalue("board") if job.board == hil_job.board else None
+        verdict = run_job(job, opened=opened if isinstance(opened, SerialBoard) else None)  # a port can't be opened twice
         for check in verdict.checks:
             shown = f"{check.outcome}: {check.measured} (limit {check.limit})"
             request.node.user_properties.append((f"hil.{check.name}", shown))
         label = f"{job.network.name}/{job.flow} {job.board}\n{job.f_cpu_hz / 1e6:g} MHz {job.baud} baud"
-        request.config.stash[verdicts_key].append((label, verdict))
+        request.node.user_properties.append((RUN_PROPERTY, summary_row(label, verdict)))
         return verdict
 
     return run
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    verdicts = config.stash[verdicts_key]
-    if not verdicts:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    properties = [entry for report in reports if getattr(report, "when", "") == "call" for entry in report.user_properties]
+    rows = [value for name, value in properties if name == RUN_PROPERTY]
+    if not rows:
         return
     from rich.console import Console
 
@@ -123,5 +151,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
     terminalreporter.section("hardware in the loop")
     with (console := Console(width=terminalreporter._tw.fullwidth)).capture() as capture:
-        console.print(summary_table(verdicts))
+        console.print(summary_table(rows))
     terminalreporter.write(capture.get())

@@ -4,12 +4,14 @@ A claim that a board cannot show (compute cycles of a host build, say) is "not m
 and is printed as such.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from rich.table import Table
 
 from hil.closed_loop import DecisionRecord, LoopResult
+from hil.exchange import Counters
 from hil.footprint import Footprint
 from hil.latency import LatencyStats
 
@@ -66,14 +68,16 @@ def check_handshake(fault: str | None, policy_sha256: str) -> Check:
     return Check("handshake", "pass", f"policy {policy_sha256[:12]}", f"policy {policy_sha256[:12]}")
 
 
-def check_latency(result: LoopResult, budget_us: float = LATENCY_BUDGET_US) -> Check:
-    """Every decision arrived, and the slowest round trip is within the budget."""
+def check_latency(result: LoopResult, budget_us: float = LATENCY_BUDGET_US, line_us: float = 0.0) -> Check:
+    """Every decision arrived, and the slowest round trip is within the budget. `line_us`: what the bytes alone take on the
+    wire; if that is more than the budget, the verdict says that this link cannot."""
     limit = f"<= {budget_us / 1000:g} ms, each"
     missing = result.unanswered
+    hopeless = f"the line alone takes {line_us / 1000:.1f} ms: this link cannot" if line_us > budget_us else ""
     times = [record.round_trip_us for record in result.records if record.round_trip_us is not None]
     if missing:
         worst = f"{len(missing)} of {len(result.records)} decisions without an answer"
-        return Check("latency", "fail", worst, limit, missing[0].fault or "")
+        return Check("latency", "fail", worst, limit, hopeless or missing[0].fault or "")
     if not times:
         return Check("latency", "fail", "no decision was made", limit)
     late = sum(time > budget_us for time in times)
@@ -82,8 +86,32 @@ def check_latency(result: LoopResult, budget_us: float = LATENCY_BUDGET_US) -> C
         "fail" if late else "pass",
         f"max {max(times) / 1000:.3f} ms",
         limit,
-        f"{late} of {len(times)} decisions late" if late else "",
+        hopeless or (f"{late} of {len(times)} decisions late" if late else ""),
     )
+
+
+def check_line(result: LoopResult, counters: Counters, injected: Mapping[str, int]) -> Check:
+    """No phase was taken from a damaged answer or another firmware; what the line did to get there is told, not judged."""
+    wrong = len(result.unequal)
+    told = [
+        _counted(counters.retries, "retry", "retries"),
+        *(
+            _counted(count, word, words)
+            for count, word, words in (
+                (counters.in_parts, "decision in parts", "decisions in parts"),
+                (counters.sessions_lost, "restart of the chip", "restarts of the chip"),
+                (len(result.unanswered), "decision without an answer: phase kept", "decisions without an answer: phase kept"),
+            )
+            if count
+        ),
+    ]
+    remark = "; injected: " + ", ".join(f"{count} {kind}" for kind, count in injected.items()) if injected else ""
+    measured = f"{wrong} wrong phases or logits" if wrong else "no wrong phase"
+    return Check("line", "fail" if wrong else "pass", measured, "no wrong phase", ", ".join(told) + remark)
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
 
 
 def check_flash(footprint: Footprint | None) -> Check:
@@ -96,17 +124,28 @@ def check_flash(footprint: Footprint | None) -> Check:
 
 
 def check_ram(footprint: Footprint | None, stack_bytes: int | None) -> Check:
-    """Static RAM and the deepest stack seen fit the SRAM together."""
+    """Static RAM and the stack fit the SRAM together: the deepest that it can be and, where it was measured, was."""
     limit = f"<= {SRAM_LIMIT_BYTES} B"
     if footprint is None:
         return Check("RAM", "not measured", "-", limit, "the board is not an AVR")
-    used = footprint.static_ram_bytes + (stack_bytes or 0)
+    bound = footprint.stack.total_bytes if footprint.stack else None
+    stacks = [size for size in (bound, stack_bytes) if size is not None]
+    used = footprint.static_ram_bytes + max(stacks, default=0)
     parts = f"{footprint.static_ram_bytes} B static"
-    if stack_bytes is None:
+    if not stacks:
         outcome: Outcome = "fail" if used > SRAM_LIMIT_BYTES else "not measured"
         return Check("RAM", outcome, parts, limit, "no run, so no stack mark")
+    seen = f", {stack_bytes} B seen" if stack_bytes is not None else ""
     outcome = "pass" if used <= SRAM_LIMIT_BYTES else "fail"
-    return Check("RAM", outcome, f"{used} B", limit, f"{parts} + {stack_bytes} B stack")
+    return Check("RAM", outcome, f"{used} B", limit, f"{parts} + {max(stacks)} B stack{seen}")
+
+
+def check_stack(footprint: Footprint | None, stack_bytes: int | None) -> Check:
+    """The stack was never deeper than what the call graph proves."""
+    if footprint is None or footprint.stack is None or stack_bytes is None:
+        return Check("stack", "not measured", "-", "<= the proven bound", "no mark, or no AVR")
+    bound = footprint.stack.total_bytes
+    return Check("stack", "pass" if stack_bytes <= bound else "fail", f"{stack_bytes} B", f"<= {bound} B", "mark against proof")
 
 
 def check_equality(result: LoopResult) -> Check:

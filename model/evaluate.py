@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model.agent import PolicyAgent
+from model.baseline_file import BaselineFile, is_baseline_file, load_baseline
 from model.policy import Policy, load_policy
 from streetflow.controllers import CONTROLLERS, Controller
 from streetflow.environment import Environment
@@ -40,24 +41,29 @@ def evaluate(
     seed: int | None = None,
     clearance: str | None = None,
     progress: Callable[[EvaluationRow], None] | None = None,
+    measure_queues: bool = False,
+    at_end: Callable[[Environment], None] | None = None,
 ) -> list[EvaluationRow]:
     """One row per flow. agent: a name in CONTROLLERS, a policy file or a policy; integer: decide as the chip
     does, else in float.
 
     seed: of the engine, for all flows; without one each flow's own (RUN_SEEDS). clearance: the policy's (a
-    rule's: hold) unless given. InputError for an agent, flow or network that isn't there and for a policy
+    rule's: hold) unless given. at_end: gets each run's environment at its horizon, for its measures and trips;
+    measure_queues: see `Environment`. InputError for an agent, flow or network that isn't there and for a policy
     made for another network."""
     if isinstance(network, str):
         network = find_network(network)
     controller, name, default_clearance = make_controller(agent, integer=integer)
-    policy = controller.policy if isinstance(controller, PolicyAgent) else None
+    policy: Policy | BaselineFile | None = getattr(controller, "policy", None)
     clearance = clearance or default_clearance
     rows = []
     for flow in flows:
-        environment = Environment(network, flow, seed=seed, engine=engine, clearance=clearance)
+        environment = Environment(network, flow, seed=seed, engine=engine, clearance=clearance, measure_queues=measure_queues)
         if policy is not None and environment.decision_interval_s != policy.decision_interval_s:
             raise InputError(name, "decision_interval_s", f"{policy.decision_interval_s} s, not the network's")
         run(environment, controller)
+        if at_end is not None:
+            at_end(environment)
         rows.append(
             EvaluationRow(
                 network=network.name,
@@ -91,9 +97,23 @@ def make_controller(agent: str | Path | Policy, *, integer: bool | None) -> tupl
             return CONTROLLERS[name](), name, "hold"
         if not Path(agent).is_file():
             raise InputError(name, "", f"neither a policy file nor one of {', '.join(CONTROLLERS)}")
+        if is_baseline_file(Path(agent)):
+            if integer:
+                raise InputError(name, "", "a baseline has no integer form; only a policy file has one")
+            return _baseline(Path(agent))
     policy = agent if isinstance(agent, Policy) else load_policy(agent)
     name = "policy" if isinstance(agent, Policy) else Path(agent).name
     return PolicyAgent(policy, integer=integer is not False, source=name), name, policy.clearance
+
+
+def _baseline(file: Path) -> tuple[Controller, str, str]:
+    """A trained baseline; InputError where torch is missing."""
+    content = load_baseline(file)
+    try:
+        from model.baseline_agent import BaselineAgent
+    except ImportError as fault:
+        raise InputError(file, "", "a baseline needs PyTorch: pip install 'tinylight-hil[train]'") from fault
+    return BaselineAgent(content, file.name), file.name, content.clearance
 
 
 def run(environment: Environment, controller: Controller) -> None:

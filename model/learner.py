@@ -129,11 +129,18 @@ class Learner:
         with torch.no_grad():
             return np.asarray(entropies(self.graph.alpha_logits()).cpu().numpy())
 
+    def current_alphas(self) -> list[Float32]:
+        """Per layer [G, components]; none when the search is over."""
+        if self.choice is not None:
+            return []
+        with torch.no_grad():
+            return [alpha.cpu().numpy() for alpha in self.graph.alphas()]
+
     def extract(self, choice: Choice | None = None) -> None:
         """The search is over: keep the strongest (or `choice`, when resuming) and go on with that."""
         if choice is None:
-            self.alphas = [alpha.detach().cpu().numpy().copy() for alpha in self.graph.alphas()]
-            choice = strongest(self.graph, self.config.kept_features, self.config.max_parameters)
+            self.alphas = self.current_alphas()
+            choice = strongest(self.graph, self.config.kept_features, self.config.budget)
         self.choice = choice
         self._columns = np.repeat(kept_columns(self.shape, choice), self.streams, axis=0)
         self.graph, self.target = (SubGraph(graph, choice).to(self.device) for graph in (self.graph, self.target))

@@ -176,6 +176,11 @@ class Policy(_Part):
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
+    def alone(self, number: int) -> Policy:
+        """The policy of one intersection by itself, sealed anew."""
+        part = self.model_copy(update={"intersections": [self.intersections[number]]})
+        return part.model_copy(update={"sha256": part.compute_sha256()})
+
     def intersection(self, intersection_id: str) -> IntersectionPolicy:
         for part in self.intersections:
             if part.id == intersection_id:

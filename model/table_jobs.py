@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from model.baselines import BASELINES
 from model.evaluate import EvaluationRow, evaluate
-from model.table_cells import Cell, Outcome, artefact_file, file_hashes, load_cell, save_cell
+from model.table_cells import Cell, Outcome, artefact_file, cell_file, file_hashes, load_cell, save_cell
 from model.table_settings import settings_names, tinylight_settings
 from streetflow.controllers import CONTROLLERS
 from streetflow.errors import InputError
@@ -17,8 +18,10 @@ from streetflow.intersection import signalled_intersections
 from streetflow.network import Network, default_seed, find_network
 
 TINYLIGHT = "TinyLight"
-GROUPS_PER_JOB = 12  # intersections that train side by side; fixed, so that results don't depend on the number of cores
+# Intersections that train side by side, at most; fixed, so that results don't depend on the number of cores.
+BASELINE_GROUPS_PER_JOB, TINYLIGHT_GROUPS_PER_JOB = 12, 48
 FLOWS_PER_JOB = 5
+LEARNING_VERSION = 1  # to be raised with every change of a learned model that changes its figures
 TRAINING_STEP_WORK = 10.0  # a decision in training takes about as long as so many without, for the forecast only
 
 Tell = Callable[[float], None]  # fraction of the job that is done
@@ -40,13 +43,13 @@ class Job:
 
 def table_models() -> list[str]:
     """Names that a table's rows may have: rules, baselines, and TinyLight with each of its settings."""
-    return [*CONTROLLERS, *(f"{TINYLIGHT}.{name}" for name in settings_names())]
+    return [*CONTROLLERS, *BASELINES, *(f"{TINYLIGHT}.{name}" for name in settings_names())]
 
 
 def expand_models(text: str) -> list[str]:
     """Row names of a list such as `rules,TinyLight.best`; InputError for an unknown one."""
     known = table_models()
-    several = {"rules": list(CONTROLLERS), "all": known}
+    several = {"rules": list(CONTROLLERS), "baselines": list(BASELINES), "all": known}
     models = []
     for name in (part.strip() for part in text.split(",")):
         if name not in known and name not in several:
@@ -66,8 +69,13 @@ def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -
         network = find_network(name)
         for flow in flows:
             network.flow_file(flow)
-        count = len(signalled_intersections(network.roadnet_file))
+        intersections = signalled_intersections(network.roadnet_file)
+        count = len(intersections)
         for model in models:
+            why = BASELINES[model].refusal(intersections) if model in BASELINES else None
+            if why is not None:
+                dashes[name, model] = why
+                continue
             step = _job_flows(model, count, len(flows))
             units = _work_units(model, network, count)
             for first in range(0, len(flows), step):
@@ -79,6 +87,8 @@ def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -
 def identity(network: Network, model: str, flow: int) -> dict[str, Any]:
     """What a cell's figures depend on; a cell with another identity is made again."""
     known: dict[str, Any] = {"clearance": "hold", "horizon_s": network.horizon_s} | file_hashes(network, flow)
+    if model not in CONTROLLERS:
+        known["learning_version"] = LEARNING_VERSION
     if model.startswith(f"{TINYLIGHT}."):
         known["settings"] = tinylight_settings(_settings_name(model), network.name).model_dump()
     return known
@@ -101,7 +111,12 @@ def run_job(job: Job, work: Path, tell: Tell) -> None:
     """Makes the job's cells and writes them to the work folder."""
     network = find_network(job.network)
     started_s = time.monotonic()
-    outcomes = _tinylight(job, network, work, tell) if job.model not in CONTROLLERS else _rule(job, network, tell)
+    if job.model in CONTROLLERS:
+        outcomes = _rule(job, network, tell)
+    elif job.model in BASELINES:
+        outcomes = _baseline(job, network, work, tell)
+    else:
+        outcomes = _tinylight(job, network, work, tell)
     wall_s = time.monotonic() - started_s
     for flow, by_arithmetic in outcomes.items():
         cell = Cell(
@@ -128,9 +143,25 @@ def _rule(job: Job, network: Network, tell: Tell) -> dict[int, dict[str, Outcome
     return {row.flow: {"rule": _outcome(row)} for row in rows}
 
 
+def _baseline(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, dict[str, Outcome]]:
+    """The job's flows side by side, one weights file each."""
+    from model.train_baseline import train_baseline_files
+    from model.value_training import BaselineProgress
+
+    def told(state: BaselineProgress) -> None:
+        tell(state.done_episodes / state.total_episodes)
+
+    files = {flow: artefact_file(work, job.network, job.model, flow, "npz") for flow in job.flows}
+    for file in files.values():
+        file.parent.mkdir(parents=True, exist_ok=True)
+    train_baseline_files(job.model, network, [(flow, default_seed(flow), file) for flow, file in files.items()], progress=told)
+    return {flow: {"float": _outcome(evaluate(network, file, [flow])[0])} for flow, file in files.items()}
+
+
 def _tinylight(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, dict[str, Outcome]]:
-    """One training per flow, with a checkpoint: a training that was stopped goes on from there."""
-    from model.train_policy import train_policy
+    """The job's flows side by side, one policy file each, with a checkpoint: a training that was stopped goes on from there."""
+    from model.policy import save_policy
+    from model.train_policy import train_policies
     from model.training import Progress, TrainingConfig
 
     settings = tinylight_settings(_settings_name(job.model), network.name)
@@ -138,33 +169,33 @@ def _tinylight(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, 
         config = TrainingConfig(**settings.training)
     except TypeError as error:
         raise InputError("--settings", _settings_name(job.model), str(error)) from None
+
+    def told(state: Progress) -> None:
+        tell(state.done_episodes / state.total_episodes)
+
+    flows = f"{job.flows[0]}-{job.flows[-1]}"
+    checkpoint = cell_file(work, job.network, job.model, job.flows[0]).with_name(f"flows_{flows}.checkpoint")
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    policies = train_policies(
+        network,
+        job.flows,
+        [settings.seed + default_seed(flow) for flow in job.flows],
+        replicas=settings.replicas,
+        features=settings.features,
+        config=config,
+        progress=told,
+        checkpoint=checkpoint,
+        resume_from=checkpoint if checkpoint.is_file() else None,
+    )
     outcomes = {}
-    for k, flow in enumerate(job.flows):
-        policy_file = artefact_file(work, job.network, job.model, flow, "policy.json")
-        policy_file.parent.mkdir(parents=True, exist_ok=True)
-        checkpoint = policy_file.with_suffix(".checkpoint")
-
-        def told(state: Progress, before: int = k) -> None:
-            tell((before + state.done_episodes / state.total_episodes) / len(job.flows))
-
-        train_policy(
-            network,
-            flow,
-            default_seed(flow),
-            policy_file,
-            replicas=settings.replicas,
-            features=settings.features,
-            config=config,
-            progress=told,
-            checkpoint=checkpoint,
-            resume_from=checkpoint if checkpoint.is_file() else None,
-            measure_flows=[flow],
-        )
-        checkpoint.unlink(missing_ok=True)
+    for flow, policy in zip(job.flows, policies, strict=True):
+        save_policy(policy, artefact_file(work, job.network, job.model, flow, "policy.json"))
+        (run,) = policy.measured
         outcomes[flow] = {
-            arithmetic: _outcome(evaluate(network, policy_file, [flow], integer=arithmetic == "integer")[0])
-            for arithmetic in ("float", "integer")
+            "float": Outcome(run.float_average_travel_time_s, run.float_throughput_veh_per_min),
+            "integer": Outcome(run.integer_average_travel_time_s, run.integer_throughput_veh_per_min),
         }
+    checkpoint.unlink(missing_ok=True)
     return outcomes
 
 
@@ -177,12 +208,11 @@ def _settings_name(model: str) -> str:
 
 
 def _job_flows(model: str, n_intersections: int, n_flows: int) -> int:
-    """How many flows one job holds: rules all, TinyLight one, baselines as many as train well side by side."""
+    """How many flows one job holds: rules all, learned models as many as train well side by side."""
     if model in CONTROLLERS:
         return n_flows
-    if model.startswith(f"{TINYLIGHT}."):
-        return 1
-    return max(1, min(FLOWS_PER_JOB, GROUPS_PER_JOB // n_intersections))
+    groups = BASELINE_GROUPS_PER_JOB if model in BASELINES else TINYLIGHT_GROUPS_PER_JOB
+    return max(1, min(FLOWS_PER_JOB, groups // n_intersections))
 
 
 def _work_units(model: str, network: Network, n_intersections: int) -> float:

@@ -49,6 +49,7 @@ def run_jobs(
             todo.append(job)
     if not todo:
         return
+    todo.sort(key=lambda job: -job.work_units)  # the longest first, so that no core is left with one at the end
     processes = min(processes or _cores(), len(todo))
     context = multiprocessing.get_context("spawn")  # torch and numba don't survive a fork with threads
     messages: Any = context.Queue()

@@ -1,7 +1,8 @@
 """How the table's TinyLight rows are trained: settings by name, from `table_settings.json`.
 
-Each entry has `features` (preset or names), `replicas` (seeds side by side, the best on the training flow is kept), `training`
-(fields of `TrainingConfig` that differ from the paper's) and may have `networks`: the same three for single networks.
+Each entry may have `features` (preset or names), `seed` (added to the run's engine seed, which is a run's training seed too),
+`replicas` (that many seeds from there side by side; the one that does best on the flow is kept), `training` (fields of
+`TrainingConfig` that differ from the paper's), and `networks`: the same for single networks, where they differ.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class TinyLightSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     features: str = "release"
+    seed: int = Field(default=0, ge=0)
     replicas: int = Field(default=1, ge=1)
     training: dict[str, Any] = {}
 
@@ -31,12 +33,13 @@ class _Entry(TinyLightSettings):
     networks: dict[str, dict[str, Any]] = {}
 
 
-def settings_names(file: Path = SETTINGS_FILE) -> list[str]:
-    return list(_read(file))
+def settings_names(file: Path | None = None) -> list[str]:
+    return list(_read(file or SETTINGS_FILE))
 
 
-def tinylight_settings(name: str, network: str, file: Path = SETTINGS_FILE) -> TinyLightSettings:
+def tinylight_settings(name: str, network: str, file: Path | None = None) -> TinyLightSettings:
     """The settings called `name` for a network; InputError if there are none, or a field isn't known."""
+    file = file or SETTINGS_FILE
     entries = _read(file)
     if name not in entries:
         raise InputError("--settings", "", f"unknown settings {name!r}; there are {', '.join(entries)}")

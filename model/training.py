@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,10 +23,12 @@ import numpy.typing as npt
 import torch
 
 from model.config import TrainingConfig
+from model.episode import run_episode
 from model.float_policy import GroupWeights
 from model.learner import Learner
 from model.learning import refinement_learning_rate, search_epsilon
-from model.subgraph import Choice, parameter_counts, trimmed
+from model.rotation import FlowRotation
+from model.subgraph import Choice, fitting_features, trimmed
 from model.supergraph import GraphShape
 from streetflow.errors import InputError
 
@@ -69,6 +71,7 @@ class EpisodeRow:
     entropy_layer2: float
     entropy_layer3: float
     average_travel_time_s: float
+    alphas: tuple[tuple[float, ...], ...]  # at the end, per layer, mean over the intersections; () in refinement
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ def train(
     _require_budget(shape, config)
     numbers = [(seed, i) for seed, count in zip(train_seeds, counts, strict=True) for i in range(count)]
     scale = 1.0 / np.array(lsb_per_unit, dtype=np.float32)
-    blocks = [slice(start, min(start + BLOCK_GROUPS, shape.n_groups)) for start in range(0, shape.n_groups, BLOCK_GROUPS)]
+    blocks = _blocks(shape.n_groups)
     parts = [slice(block.start * streams, block.stop * streams) for block in blocks]  # the blocks' intersections
     learners = [
         Learner(shape.groups(block), numbers[part], scale, n_decisions, config, device, streams)
@@ -178,7 +181,13 @@ def train(
 
     def snapshot(replica: int, episode: int) -> Snapshot:
         groups = range(edges[replica] // streams, edges[replica + 1] // streams)
-        theta = [learners[g // BLOCK_GROUPS].theta(g % BLOCK_GROUPS) for g in groups]
+        held_by = [
+            (learner, g - block.start)
+            for learner, block in zip(learners, blocks, strict=True)
+            for g in groups
+            if block.start <= g < block.stop
+        ]
+        theta = [learner.theta(g) for learner, g in held_by]
         return Snapshot(episode, environments[replica].average_travel_time_s(), theta)
 
     def save(episodes_done: int) -> None:
@@ -195,6 +204,9 @@ def train(
         torch.save(state, temporary)
         temporary.replace(checkpoint)
 
+    for environment in environments:
+        if isinstance(environment, FlowRotation):
+            environment.episode = first
     with ThreadPoolExecutor(threads) as pool:
         each = map if threads == 1 else pool.map
         for episode in range(first, total):
@@ -210,25 +222,13 @@ def train(
                 for learner in learners:
                     if learner.choice is None:  # the search is over
                         learner.extract()
-            losses: list[npt.NDArray[np.float32]] = []
-            frame = np.concatenate([environment.reset() for environment in environments])
-            for learner, part in zip(learners, parts, strict=True):
-                learner.start_episode(frame[part])
-            for _ in range(n_decisions):
-                actions = np.concatenate(list(each(Learner.act, learners, repeat(epsilon))))
-                by_replica = [actions[edges[r] : edges[r + 1]] for r in range(len(environments))]
-                outcomes = list(each(_stepped, environments, by_replica))
-                frame = np.concatenate([observation for observation, _, _ in outcomes])
-                rewards = np.concatenate([reward for _, reward, _ in outcomes])
-                seen = ([array[part] for part in parts] for array in (actions, rewards, frame))
-                losses.append(np.concatenate(list(each(Learner.observe, learners, *seen, repeat(learning_rate)))))
-
-            learnt = [loss for loss in losses if not np.isnan(loss[0])]
-            mean_loss = np.stack(learnt).mean(axis=0) if learnt else np.full(shape.n_groups, np.nan)
+            mean_loss = run_episode(environments, learners, parts, n_decisions, epsilon, learning_rate, each)
             entropy = np.concatenate([learner.entropies() for learner in learners], axis=1)
+            alphas = [np.concatenate(layer) for layer in zip(*(learner.current_alphas() for learner in learners), strict=True)]
             episode_rows = []
             for replica, environment in enumerate(environments):
                 mine = owner[::streams] == replica
+                mean_alphas = tuple(tuple(layer[mine].mean(axis=0).tolist()) for layer in alphas)
                 loss, *layers = (float(values[mine].mean()) for values in (mean_loss, *entropy))
                 episode_rows.append(
                     EpisodeRow(
@@ -243,6 +243,7 @@ def train(
                         entropy_layer2=layers[1],
                         entropy_layer3=layers[2],
                         average_travel_time_s=environment.average_travel_time_s(),
+                        alphas=mean_alphas,
                     )
                 )
                 if episode >= config.search_episodes and config.kept_episodes:
@@ -273,8 +274,10 @@ def train(
     )
 
 
-def _stepped(environment: TrafficEnvironment, actions: npt.NDArray[np.integer]) -> tuple[Any, Any, bool]:
-    return environment.step(actions)
+def _blocks(n_groups: int) -> list[slice]:
+    """Groups in blocks of about equal size, so that none is left alone: PyTorch sums a batch of one in another order."""
+    edges = np.linspace(0, n_groups, -(-n_groups // BLOCK_GROUPS) + 1).astype(int).tolist()
+    return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
 def _streams(environments: Sequence[TrafficEnvironment]) -> int:
@@ -288,14 +291,13 @@ def _streams(environments: Sequence[TrafficEnvironment]) -> int:
 
 
 def _require_budget(shape: GraphShape, config: TrainingConfig) -> None:
-    """InputError unless the smallest components fit the budget with any features: better now than after the search."""
-    if config.max_parameters is None:
-        return
-    widest = np.sort(shape.feature_widths, axis=1)[:, -config.kept_features :]
-    least = parameter_counts(widest, shape.n_actions, [min(config.layer2_dims)], [min(config.layer3_dims)]).max()
-    if least > config.max_parameters:
+    """InputError unless some sub-graph of each intersection is within the budget: better told now than after the search."""
+    if config.kept_features > shape.n_features:
+        raise InputError("training", "kept_features", f"{config.kept_features}, but only {shape.n_features} are searched")
+    fitting = fitting_features(shape, config.kept_features, config.budget).sum(axis=1)
+    if (fitting < config.kept_features).any():
         raise InputError(
-            "training", "max_parameters", f"{config.max_parameters} is too few: the smallest components may need {least}"
+            "training", "budget", f"too little for {config.kept_features} features at an intersection: {config.budget}"
         )
 
 

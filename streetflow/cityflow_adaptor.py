@@ -22,6 +22,7 @@ from streetflow.flow import read_flows
 from streetflow.geometry import polyline_length
 from streetflow.network_tables import load_network
 from streetflow.roadnet import Point
+from streetflow.trips import Trips
 from streetflow.vehicles import Vehicles
 
 WAITING_SPEED_MPS = 0.1
@@ -115,9 +116,23 @@ class CityFlowEngine:
         vehicles = Vehicles.empty(len(places))
         for i, (drivable, name) in enumerate(sorted(places, key=lambda place: place[0])):
             number, created_s = self._born[name]
-            vehicles.drivable[i], vehicles.slot[i], vehicles.serial[i] = drivable, number, number
+            vehicles.drivable[i], vehicles.serial[i] = drivable, number
             vehicles.distance_m[i], vehicles.created_s[i] = distance_m[name], created_s
         return vehicles
+
+    def trips(self) -> Trips:
+        """Every vehicle's trip since the last reset, as `EngineCore.trips` but for free_flow_s, which isn't known."""
+        names = [*self._ended, *(name for name in self._born if name not in self._ended)]
+        numbers = [name.rsplit("_", 2)[1:] for name in names]
+        return Trips(
+            now_s=self.get_current_time(),
+            flow=np.array([int(flow) if flow.isdigit() else -1 for flow, _ in numbers], np.int32),
+            ordinal=np.array([int(ordinal) for _, ordinal in numbers], np.int32),
+            created_s=np.array([self._born[name][1] for name in names], np.float64),
+            entered_s=np.array([self._entered.get(name, np.nan) for name in names], np.float64),
+            ended_s=np.array([self._ended.get(name, np.nan) for name in names], np.float64),
+            free_flow_s=np.full(len(names), np.nan),
+        )
 
     def get_average_travel_time(self) -> float:
         return float(self._engine.get_average_travel_time())
@@ -129,22 +144,31 @@ class CityFlowEngine:
 
     def _forget(self) -> None:
         self.finished_vehicle_count = 0
+        self.queued_vehicle_count = 0
         self.phase_indices = np.zeros(len(self.intersection_ids), np.int32)
         self._waiting_time_s: dict[str, float] = {}
         self._present: set[str] = set()
         self._born: dict[str, tuple[int, float]] = {}  # running number and time of creation of each vehicle ever seen
+        self._entered: dict[str, float] = {}
+        self._ended: dict[str, float] = {}
 
     def _follow(self) -> None:
         present = set(self._engine.get_vehicles(True))
-        created_s = self.get_current_time() - self._interval_s  # when this step began
+        speeds_mps = self._engine.get_vehicle_speed()
+        began_s = self.get_current_time() - self._interval_s  # when this step began
         for name in present - self._present:
-            self._born[name] = len(self._born), created_s
-        self.finished_vehicle_count += len(self._present - present)
+            self._born[name] = len(self._born), began_s
+        for name in speeds_mps.keys() - self._entered.keys():
+            self._entered[name] = began_s
+        for name in self._present - present:
+            self._ended[name] = began_s
+        self.finished_vehicle_count = len(self._ended)
+        self.queued_vehicle_count = len(present) - len(speeds_mps)
         self._present = present
         before = self._waiting_time_s
         self._waiting_time_s = {
             name: before.get(name, 0.0) + self._interval_s
-            for name, speed_mps in self._engine.get_vehicle_speed().items()
+            for name, speed_mps in speeds_mps.items()
             if speed_mps < WAITING_SPEED_MPS
         }
 

@@ -20,6 +20,8 @@ from streetflow.errors import InputWarning, StepError
 from streetflow.flow import Flow, read_flows
 from streetflow.network_tables import NetworkTables, lane_segments, load_network
 from streetflow.roadnet import Point, check_phase_times
+from streetflow.tidy import TIDY_STEPS, tidy
+from streetflow.trips import Trips, read_trips
 from streetflow.vehicles import Vehicles
 
 _INITIAL_SLOTS = 64
@@ -213,6 +215,8 @@ class EngineCore:
         counters = self._tables.state.counters
         if counters[t.BROKEN]:
             self._stop_at_dead_end()
+        if counters[t.STEP] >= counters[t.TIDY_STEP]:
+            tidy(self._tables)
         self._make_room(int(counters[t.N_NEEDED]))
 
     def _stop_at_dead_end(self) -> None:
@@ -268,6 +272,7 @@ class EngineCore:
             t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN, t.N_CREATED, t.N_TRIPS,
         ):  # fmt: skip
             state.counters[counter] = 0
+        state.counters[t.TIDY_STEP] = TIDY_STEPS
         state.reals[t.FLOW_CLOCK] = 0.0
         state.reals[t.FINISHED_TIME] = 0.0
         state.flow_counter[:] = 0
@@ -373,6 +378,15 @@ class EngineCore:
     def finished_vehicle_count(self) -> int:
         """Vehicles that have ended their trip since the start or the last reset."""
         return int(self._tables.state.counters[t.N_FINISHED])
+
+    @property
+    def queued_vehicle_count(self) -> int:
+        """Vehicles that wait to enter."""
+        return int(self._tables.state.counters[t.N_PRESENT] - self._tables.state.counters[t.N_RUNNING])
+
+    def trips(self) -> Trips:
+        """Every vehicle's trip since the start or the last reset, for `streetflow.measures`."""
+        return read_trips(self._tables.state)
 
     def get_vehicle_count(self) -> int:
         """Running vehicles, not those that wait to enter."""

@@ -243,8 +243,11 @@ class Engine(EngineCore):
         starts = [self._demand.way_start(roads, 0, lane) for lane in lanes] or [-1]
         if self._demand.write(self._tables):
             self._refresh()
-        self._tables.state.route[vehicles] = number
-        self._tables.state.way[vehicles] = starts
+        state = self._tables.state
+        state.route[vehicles] = number
+        state.way[vehicles] = starts
+        if not pending:
+            state.following[vehicles] = state.path[np.array(starts) + 1]
         return True
 
     # ------------------------------------------------------------------ snapshots and replays
@@ -273,9 +276,9 @@ class Engine(EngineCore):
         """Pause or go on with the replay. RuntimeError if saveReplay is false in the config."""
         self._require_replay().set_enabled(bool(open))
 
-    def set_replay_file(self, replay_file: str) -> None:
+    def set_replay_file(self, path: str) -> None:
         """Write the replay to another file, given relative to the config's dir, from now on."""
-        self._require_replay().open(self.config.directory + replay_file)
+        self._require_replay().open(self.config.directory + path)
 
     def _require_replay(self) -> Replay:
         if self._replay is None:

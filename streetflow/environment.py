@@ -6,7 +6,7 @@ those of the paper's experiment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from streetflow.engines import TrafficEngine, make_engine
 from streetflow.errors import InputError
 from streetflow.features import resolve_features
 from streetflow.intersection import signalled_intersections
-from streetflow.measures import ThroughputMeter
+from streetflow.measures import QueueMeter, ThroughputMeter, measure
 from streetflow.network import Network, default_seed, find_network
 from streetflow.observation import Observer
 from streetflow.signals import Signals
@@ -27,7 +27,7 @@ class Environment:
 
     ``seed`` is the engine's; without one, the one that the paper's runs use with this flow. ``features`` is a preset
     (``all``, ``release``, ``deployable``) or a list of names from ``streetflow.features.FEATURES``. ``horizon_s``
-    overrides the network's.
+    overrides the network's. ``measure_queues``: look at the queues every second, for `measures`.
     Bad names, numbers and files raise InputError.
     """
 
@@ -42,6 +42,7 @@ class Environment:
         clearance: str = "hold",
         min_green_s: int = 0,
         horizon_s: int | None = None,
+        measure_queues: bool = False,
     ) -> None:
         self.network = find_network(network) if isinstance(network, str) else network
         self.flow = flow
@@ -52,6 +53,8 @@ class Environment:
             raise InputError("environment", "horizon_s", f"must be above 0, is {self.horizon_s}")
         self.decision_interval_s = self.network.decision_interval_s
         self.n_decisions = -(-self.horizon_s // self.decision_interval_s)
+
+        self._measures_queues = measure_queues
 
         specs = resolve_features(features)
         roadnet_file = self.network.roadnet_file
@@ -84,6 +87,15 @@ class Environment:
         return self._signals.current_action
 
     @property
+    def green_s(self) -> NDArray[np.int32]:
+        """int32[N]: seconds since the action in force showed, or since the pending change began."""
+        return self._signals.elapsed_s
+
+    @property
+    def min_green_s(self) -> int:
+        return self._signals.min_green_s
+
+    @property
     def shown_phase(self) -> NDArray[np.int32]:
         """int32[N]: the engine's phase that each light shows, clearance phases included."""
         return self._signals.shown_phase
@@ -111,7 +123,7 @@ class Environment:
         for phases, run_s in self._signals.advance(self._checked(actions), seconds):
             if phases is not None:
                 self.engine.set_phases(phases)
-            self.engine.step_many(run_s)
+            self._run(run_s)
         self.decision += 1
         self._throughput.after_decision(start_s, self.engine.finished_vehicle_count)
         observation, reward = self._observe()
@@ -125,11 +137,24 @@ class Environment:
         """Mean of the minute samples so far, see ``measures.ThroughputMeter``."""
         return self._throughput.mean_veh_per_min
 
+    def measures(self) -> Mapping[str, float | None]:
+        """Every figure of ``measures.MEASURES`` so far, those of queues only with ``measure_queues``."""
+        return measure(self.engine.trips(), self._queues)
+
+    def _run(self, seconds: int) -> None:
+        if not self._measures_queues:
+            self.engine.step_many(seconds)
+            return
+        for _ in range(seconds):
+            self.engine.step_many(1)
+            self._queues.sample(self.engine)
+
     def _start(self) -> None:
         self.decision = 0
         self._observer.reset()
         self.engine.set_phases(self._signals.reset())
         self._throughput = ThroughputMeter()
+        self._queues = QueueMeter()
 
     def _observe(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         observation, pressure = self._observer.observe(self.engine, self._signals.current_action)

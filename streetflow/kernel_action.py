@@ -164,7 +164,6 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
             leader = v
             x_leader = x
             custom = s.custom_speed[v]
-            at = s.way[v]
             next_v = s.behind[v]
             lk = -1
             ul = 0.0
@@ -182,7 +181,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                         new_blocker[v] = -1
                         v = next_v
                         continue
-            following = s.path[at + 1]
+            following = s.following[v]
             blocked_by = -1
             limit = math.inf
             related = not on_lane or (following >= 0 and length - x <= s.kinds[k + HORIZON])
@@ -207,7 +206,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                 s.moving_step[v] = step_done
                 n_moving += 1
             if d > length:
-                d, at = go_on(s, d, at, length)
+                d, at = go_on(s, d, s.way[v], length)
                 if at == DEAD_END:
                     s.counters[FAULT_SLOT] = v
                     return FAULT_DEAD_END, 0

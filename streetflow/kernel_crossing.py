@@ -31,7 +31,7 @@ def mark_announcing(s: State, n_occupied: int, distance) -> None:  # type: ignor
             s.announcing[s.bit_word[link]] |= s.bit_mask[link]
             continue
         v = s.head[lane]
-        following = s.path[s.way[v] + 1] - n_lanes
+        following = s.following[v] - n_lanes
         if following >= 0 and s.is_open[following]:
             s.announcing[s.bit_word[following]] |= s.bit_mask[following]
         v = s.tail[lane]
@@ -70,7 +70,7 @@ def announced(s: State, link: int, q: float, distance):  # type: ignore[no-untyp
         e = s.behind[e]
     start = s.start_lane[link]
     e = s.head[start]
-    if e >= 0 and s.is_open[link] and s.path[s.way[e] + 1] == drivable:
+    if e >= 0 and s.is_open[link] and s.following[e] == drivable:
         return e, (s.length[start] - distance[e]) + q
     return -1, 0.0
 

@@ -176,6 +176,7 @@ def enter_lanes(s: State, distance) -> None:  # type: ignore[no-untyped-def]
             clear_bit(s.queued, lane)
         s.behind[v] = -1
         s.status[v] = RUNNING
+        s.following[v] = s.path[s.way[v] + 1]
         s.entry_step[v] = s.counters[STEP]
         s.moving_step[v] = s.counters[STEP]
         if t >= 0:
@@ -188,4 +189,4 @@ def enter_lanes(s: State, distance) -> None:  # type: ignore[no-untyped-def]
         s.n_vehicles[lane] += 1
         s.counters[N_RUNNING] += 1
         if t < 0:
-            find_leader(s, v, distance)
+            find_leader(s, v, lane, distance)

@@ -69,7 +69,7 @@ def settle_speed(s, v, serial, wanted, distance, speed):  # type: ignore[no-unty
     if source >= 0 and not (s.role[source] == DONE and s.serial[source] < serial):
         limit = let_in_speed(s, v, k, u, source, speed)
     w = lesser(wanted, limit)
-    if s.path[s.way[v] + 1] == DEAD_END:
+    if s.following[v] == DEAD_END:
         delta = s.reals[DELTA]
         min_gap = s.kinds[k + MIN_GAP]
         rest = s.length[s.path[s.way[v]]] - distance[v]
@@ -94,7 +94,7 @@ def want_speeds(s, n_occupied, distance, speed, blocker, new_speed, new_blocker)
             lead = s.leader[v]
             lk = s.kind[lead] * KIND_SIZE if lead >= 0 else 0
             ul = speed[lead] if lead >= 0 else 0.0
-            following = s.path[s.way[v] + 1]
+            following = s.following[v]
             limit = math.inf
             blocked_by = -1
             if drivable >= n_lanes or (following >= 0 and s.length[drivable] - x <= s.kinds[k + HORIZON]):

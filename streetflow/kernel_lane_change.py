@@ -174,6 +174,7 @@ def insert_shadow(s, v, lane, distance, speed):  # type: ignore[no-untyped-def]
     s.kind[shadow] = s.kind[v]
     s.route[shadow] = s.route[v]
     s.way[shadow] = s.target_way[v]
+    s.following[shadow] = s.path[s.target_way[v] + 1]
     s.previous[shadow] = s.previous[v]
     s.link_entry_step[shadow] = s.link_entry_step[v]
     s.leader[shadow] = s.leader[v]
@@ -206,15 +207,16 @@ def insert_shadow(s, v, lane, distance, speed):  # type: ignore[no-untyped-def]
         s.leader[shadow] = leader
         s.gap[shadow] = distance[leader] - s.kinds[s.kind[leader] * KIND_SIZE + LENGTH] - distance[shadow]
     else:
-        find_leader(s, shadow, distance)
+        find_leader(s, shadow, lane, distance)
 
 
 @helper
 def find_all_leaders(s, distance):  # type: ignore[no-untyped-def]
     """Leader and gap (section 7) of every running vehicle."""
     for i in range(list_set_bits(s.occupied, s.listed)):
-        ahead = s.head[s.listed[i]]
-        find_leader(s, ahead, distance)
+        drivable = s.listed[i]
+        ahead = s.head[drivable]
+        find_leader(s, ahead, drivable, distance)
         v = s.behind[ahead]
         while v >= 0:
             s.leader[v] = ahead

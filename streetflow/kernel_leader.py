@@ -7,23 +7,19 @@ from streetflow.tables import HORIZON, KIND_SIZE, LENGTH, State
 
 
 @helper
-def find_leader(s: State, v: int, distance) -> None:  # type: ignore[no-untyped-def]
-    """Set leader and gap of vehicle v, the first of its list, by looking along its way up to its horizon.
+def find_leader(s: State, v: int, own: int, distance) -> None:  # type: ignore[no-untyped-def]
+    """Set leader and gap of vehicle v, the first of drivable ``own``'s list, by looking along its way up to its horizon.
 
     distance: the current distances, m. Without a leader the gap keeps its value.
     """
     n_lanes = s.queue_head.size
     horizon = s.kinds[s.kind[v] * KIND_SIZE + HORIZON]
-    at = s.way[v]
-    drivable = s.path[at]
-    ahead = s.length[drivable] - distance[v]
+    ahead = s.length[own] - distance[v]
+    drivable = s.following[v]
+    at = -1
     leader = -1
     gap = 0.0
-    while True:
-        at += 1
-        drivable = s.path[at]
-        if drivable < 0:
-            break
+    while drivable >= 0:
         if drivable >= n_lanes:
             lane = s.start_lane[drivable - n_lanes]
             if s.out_count[lane] > 0:
@@ -45,4 +41,6 @@ def find_leader(s: State, v: int, distance) -> None:  # type: ignore[no-untyped-
         ahead += s.length[drivable]
         if ahead > horizon:
             break
+        at = s.way[v] + 2 if at < 0 else at + 1
+        drivable = s.path[at]
     s.leader[v] = leader

@@ -52,8 +52,10 @@ def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
         if s.mover_way[i] < 0:
             continue
         v = s.mover[i]
-        s.way[v] = s.mover_way[i]
-        drivable = s.path[s.way[v]]
+        at = s.mover_way[i]
+        s.way[v] = at
+        s.following[v] = s.path[at + 1]
+        drivable = s.path[at]
         append(s, drivable, v, new_distance[v], new_distance, step)
         s.n_waiting[drivable] += new_speed[v] < WAITING_SPEED_MPS
         if drivable >= n_lanes:
@@ -91,7 +93,8 @@ def record_trip(s: State, v: int, step: int) -> None:
 def find_leaders(s, distance):  # type: ignore[no-untyped-def]
     """Phase 8, for the first vehicle of every list; all others follow the one before them in the list."""
     for i in range(list_set_bits(s.occupied, s.listed)):
-        find_leader(s, s.head[s.listed[i]], distance)
+        drivable = s.listed[i]
+        find_leader(s, s.head[drivable], drivable, distance)
 
 
 @helper

@@ -20,12 +20,14 @@ from streetflow.tables import (
     N_TRIPS,
     OWN_LIGHTS,
     STEP,
+    TIDY_STEP,
     State,
     unpack,
 )
 
 FAULT_NO_SLOTS = 1
-__all__ = ["FAULT_DEAD_END", "FAULT_NO_SLOTS", "OK", "push", "set_phases", "step_many"]
+FAULT_UNTIDY = 3
+__all__ = ["FAULT_DEAD_END", "FAULT_NO_SLOTS", "FAULT_UNTIDY", "OK", "push", "set_phases", "step_many"]
 
 
 @helper
@@ -33,6 +35,8 @@ def begin_step(s: State, slots_per_vehicle: int, n_others: int) -> int:
     """Start flows and see that there are slots for the vehicles they may create and for n_others more, and for trips."""
     if s.counters[BROKEN]:
         return FAULT_DEAD_END
+    if s.counters[STEP] >= s.counters[TIDY_STEP]:
+        return FAULT_UNTIDY
     start_flows(s)
     most_new = s.counters[N_ACTIVE_FLOWS] * (int(s.reals[DELTA]) + 2)
     most_trips = s.counters[N_TRIPS] + s.counters[N_PRESENT] + most_new

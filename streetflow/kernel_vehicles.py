@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from streetflow.jit import SOURCE_FINGERPRINT, entry_point
+from streetflow.kernel_bits import list_set_bits
 from streetflow.tables import DELTA, FLIP, SHADOW, unpack
 
 
 def _make_entry_point(fingerprint: int) -> Callable[..., Any]:
     @entry_point
     def running_vehicles(  # type: ignore[no-untyped-def]
-        net_i, net_f, veh_i, veh_f, offsets, drivable, slot, serial, distance_m, created_s
+        net_i, net_f, veh_i, veh_f, offsets, drivable, serial, distance_m, created_s
     ):
         """Fill in the arrays of `streetflow.vehicles.Vehicles`, drivable by drivable, front first."""
         if fingerprint == -1:
@@ -22,11 +23,11 @@ def _make_entry_point(fingerprint: int) -> Callable[..., Any]:
         s = unpack(net_i, net_f, veh_i, veh_f, offsets)
         distance = s.distance_1 if s.counters[FLIP] else s.distance_0
         n = 0
-        for d in range(s.head.size):
+        for i in range(list_set_bits(s.occupied, s.listed)):
+            d = s.listed[i]
             v = s.head[d]
             while v >= 0:
                 drivable[n] = d
-                slot[n] = v
                 serial[n] = np.int64(s.flow[v]) * 4294967296 + s.ordinal[v]
                 if s.role[v] == SHADOW:
                     serial[n] += np.int64(1) << 62

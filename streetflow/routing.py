@@ -53,6 +53,13 @@ class Router:
                 for lane_link in road_link.lane_links:
                     self.lane_links[lane_link.start_lane].append((link, lane_link.end_lane))
                     link += 1
+        self._lane_index = [lane - roadnet.roads[road].first_lane for lane, road in enumerate(roadnet.lane_road)]
+        self._links_to: list[dict[int, list[tuple[int, int]]]] = []  # by lane, then by the road that they lead to
+        for links in self.lane_links:
+            by_road: dict[int, list[tuple[int, int]]] = {}
+            for pair in links:
+                by_road.setdefault(roadnet.lane_road[pair[1]], []).append(pair)
+            self._links_to.append(by_road)
         self.average_length_m: list[float] = []
         self.next_roads: list[list[int]] = []
         for road in roadnet.roads:
@@ -62,9 +69,9 @@ class Router:
             self.average_length_m.append(total / road.n_lanes if road.n_lanes else 0.0)
         for road in roadnet.roads:
             linked = {
-                roadnet.lane_road[end_lane]
+                following
                 for lane in range(road.first_lane, road.first_lane + road.n_lanes)
-                for _, end_lane in self.lane_links[lane]
+                for following in self._links_to[lane]
             }
             at_end = roadnet.intersections[road.end_intersection].roads
             self.next_roads.append([q for q in at_end if q in linked])
@@ -129,7 +136,7 @@ class Router:
         return [lane for lane in lanes if self._leads_to(lane, route[1])]
 
     def _leads_to(self, lane: int, road: int) -> bool:
-        return any(self.roadnet.lane_road[end] == road for _, end in self.lane_links[lane])
+        return road in self._links_to[lane]
 
     def way(self, route: tuple[int, ...], position: int, lane: int) -> Way:
         """The way from a lane of the road at a position of the route."""
@@ -144,13 +151,11 @@ class Router:
         while position < last:
             best: tuple[int, int] | None = None
             best_shift = 0
-            own_index = self._index_in_road(lane)
-            for link, end_lane in self.lane_links[lane]:
-                if self.roadnet.lane_road[end_lane] != route[position + 1]:
-                    continue
+            own_index = self._lane_index[lane]
+            for link, end_lane in self._links_to[lane].get(route[position + 1], ()):
                 if position + 2 <= last and not self._leads_to(end_lane, route[position + 2]):
                     continue
-                shift = abs(self._index_in_road(end_lane) - own_index)
+                shift = abs(self._lane_index[end_lane] - own_index)
                 if best is None or shift < best_shift:
                     best, best_shift = (link, end_lane), shift
             if best is None:
@@ -159,6 +164,3 @@ class Router:
             lane = best[1]
             position += 1
         return Way((*drivables, END_OF_ROUTE))
-
-    def _index_in_road(self, lane: int) -> int:
-        return lane - self.roadnet.roads[self.roadnet.lane_road[lane]].first_lane

@@ -39,6 +39,7 @@ N_TRIPS = 14  # entries of trip_...
 N_CREATED = 15  # vehicles created since the last reset
 N_NEEDED = 16  # free slots that the next step may need
 LANE_CHANGE = 17  # 1: vehicles change lanes
+TIDY_STEP = 18  # the step before which vehicles should be renumbered
 N_COUNTERS = 20
 
 # reals[...]
@@ -89,8 +90,11 @@ RNG_WORDS = 624
 NO_ENTRY_STEP = 2147483647
 
 
+SLOT = "slot"
+
+
 class State(NamedTuple):
-    """Every table of a running engine. Annotation: element type, memory block, size."""
+    """Every table of a running engine. Annotation: element type, memory block, size, SLOT if values are slots."""
 
     counters: Annotated[Ints, "net", "counters"]
     reals: Annotated[Floats, "net", "reals"]
@@ -99,18 +103,18 @@ class State(NamedTuple):
     # drivables
     length: Annotated[Floats, "net", "drivables"]
     speed_limit: Annotated[Floats, "net", "drivables"]
-    head: Annotated[Ints, "net", "drivables"]  # slot of the first vehicle of the list
-    tail: Annotated[Ints, "net", "drivables"]
+    head: Annotated[Ints, "net", "drivables", SLOT]  # slot of the first vehicle of the list
+    tail: Annotated[Ints, "net", "drivables", SLOT]
     n_vehicles: Annotated[Ints, "net", "drivables"]
     n_waiting: Annotated[Ints, "net", "drivables"]  # those slower than 0.1 m/s
     arrival_step: Annotated[Ints, "net", "drivables"]  # last step in which vehicles arrived
-    arrival_after: Annotated[Ints, "net", "drivables"]  # tail before that step's arrivals
+    arrival_after: Annotated[Ints, "net", "drivables", SLOT]  # tail before that step's arrivals
     occupied: Annotated[Ints, "net", "drivable_words"]  # bit set of the drivables that hold vehicles
     queued: Annotated[Ints, "net", "lane_words"]  # bit set of the lanes with an entry queue
     listed: Annotated[Ints, "net", "drivables"]  # scratch: what list_set_bits found
     # lanes
-    queue_head: Annotated[Ints, "net", "lanes"]  # slots waiting to enter
-    queue_tail: Annotated[Ints, "net", "lanes"]
+    queue_head: Annotated[Ints, "net", "lanes", SLOT]  # slots waiting to enter
+    queue_tail: Annotated[Ints, "net", "lanes", SLOT]
     out_count: Annotated[Ints, "net", "lanes"]  # vehicles on the lane's outgoing lane links
     out_first: Annotated[Ints, "net", "lanes_1"]  # into out_links
     lane_width: Annotated[Floats, "net", "lanes"]
@@ -157,13 +161,14 @@ class State(NamedTuple):
     priority: Annotated[Ints, "veh", "slots"]
     route: Annotated[Ints, "veh", "slots"]
     way: Annotated[Ints, "veh", "slots"]  # current position in path
-    behind: Annotated[Ints, "veh", "slots"]  # next vehicle of the list or queue
+    following: Annotated[Ints, "veh", "slots"]  # path[way + 1] of a running vehicle: the drivable that it comes to next
+    behind: Annotated[Ints, "veh", "slots", SLOT]  # next vehicle of the list or queue
     previous: Annotated[Ints, "veh", "slots"]  # previous drivable
     link_entry_step: Annotated[Ints, "veh", "slots"]
-    leader: Annotated[Ints, "veh", "slots"]  # of list heads only, but of all with lane changing
+    leader: Annotated[Ints, "veh", "slots", SLOT]  # of list heads only, but of all with lane changing
     gap: Annotated[Floats, "veh", "slots"]  # likewise; inf until the first leader
-    blocker_0: Annotated[Ints, "veh", "slots"]
-    blocker_1: Annotated[Ints, "veh", "slots"]
+    blocker_0: Annotated[Ints, "veh", "slots", SLOT]
+    blocker_1: Annotated[Ints, "veh", "slots", SLOT]
     distance_0: Annotated[Floats, "veh", "slots"]
     distance_1: Annotated[Floats, "veh", "slots"]
     speed_0: Annotated[Floats, "veh", "slots"]
@@ -177,12 +182,12 @@ class State(NamedTuple):
     moving_step: Annotated[Ints, "veh", "slots"]  # last step after which its speed was 0.1 or more
     serial: Annotated[Ints, "veh", "slots"]  # order of creation
     role: Annotated[Ints, "veh", "slots"]
-    partner: Annotated[Ints, "veh", "slots"]  # the shadow of an owner, the owner of a shadow
+    partner: Annotated[Ints, "veh", "slots", SLOT]  # the shadow of an owner, the owner of a shadow
     offset: Annotated[Floats, "veh", "slots"]  # of an owner: m sideways, positive outwards
     direction: Annotated[Ints, "veh", "slots"]  # of the signal that it sends: -1 inwards, 1 outwards, 0
-    free_slots: Annotated[Ints, "veh", "slots"]
-    freed_slots: Annotated[Ints, "veh", "slots"]  # free from the next step on
-    pending: Annotated[Ints, "veh", "slots"]  # created, not planned yet, in order
+    free_slots: Annotated[Ints, "veh", "slots", SLOT]
+    freed_slots: Annotated[Ints, "veh", "slots", SLOT]  # free from the next step on
+    pending: Annotated[Ints, "veh", "slots", SLOT]  # created, not planned yet, in order
     mover: Annotated[Ints, "veh", "slots"]  # vehicles that leave their drivable in this step
     mover_way: Annotated[Ints, "veh", "slots"]  # their new position in path, -1: trip ends
     # of lane changing within one step, by slot
@@ -218,19 +223,22 @@ class _Field(NamedTuple):
     name: str
     block: str  # net_i, net_f, veh_i or veh_f
     size: str
+    holds_slots: bool
 
 
 def _fields() -> tuple[_Field, ...]:
     hints: dict[str, Any] = get_type_hints(State, include_extras=True)
     fields = []
     for name in State._fields:
-        block, size = hints[name].__metadata__
+        block, size, *meaning = hints[name].__metadata__
         suffix = "i" if hints[name].__origin__ == Ints else "f"
-        fields.append(_Field(name, f"{block}_{suffix}", size))
+        fields.append(_Field(name, f"{block}_{suffix}", size, SLOT in meaning))
     return tuple(fields)
 
 
 FIELDS = _fields()
+SLOT_LISTS = ("free_slots", "freed_slots", "pending", "mover", "mover_way")
+"""Fields of one entry per slot that aren't indexed by slot."""
 _BLOCKS = ("net_i", "net_f", "veh_i", "veh_f")
 
 

@@ -86,25 +86,23 @@ class VehicleObserver:
             if time_s > self._time_s:
                 self._before, self._before_s, self._time_s = self._now, self._time_s, time_s
                 self._now = _roll(vehicles, self._light_of_lane)
-            slots = 1 + max(int(roll.slot.max(initial=-1)) for roll in (self._before, self._now))
             own = values[self._first_own : self._first_own + OWN_COUNT * self._count]
-            _compare(*self._before, *self._now, np.full(slots, -1, np.int32), self._before_s, own)
+            _compare(*self._before, *self._now, _empty_table(len(self._now.serial)), self._before_s, own)
 
 
 class _Roll(NamedTuple):
     """The vehicles on the lights' in-lanes at one decision; light: whose in-lane it is on, -1: nobody's."""
 
-    slot: NDArray[np.int32]
     serial: NDArray[np.int64]
     created_s: NDArray[np.float64]
     light: NDArray[np.int32]
 
 
 def _roll(vehicles: Vehicles, light_of_lane: NDArray[np.int32]) -> _Roll:
-    light = np.full(len(vehicles.slot), -1, np.int32)
+    light = np.full(len(vehicles.serial), -1, np.int32)
     on_lane = vehicles.drivable < len(light_of_lane)
     light[on_lane] = light_of_lane[vehicles.drivable[on_lane]]
-    return _Roll(vehicles.slot, vehicles.serial, vehicles.created_s, light)
+    return _Roll(vehicles.serial, vehicles.created_s, light)
 
 
 def _image_tables(
@@ -170,20 +168,35 @@ def _draw(drivable, distance_m, rows, cells, values):  # type: ignore[no-untyped
             n += 1
 
 
+def _empty_table(count: int) -> NDArray[np.int32]:
+    """A hash table for the numbers of ``count`` vehicles by their serials, at most half full; -1: free."""
+    return np.full(1 << (2 * count).bit_length(), -1, np.int32)
+
+
+@njit(error_model="numpy", nogil=True)
+def _place(table, serial, wanted):  # type: ignore[no-untyped-def]
+    """Where in the table the number of the vehicle of a serial is, or may be put."""
+    mask = len(table) - 1
+    at = ((wanted >> 32) * 31 + wanted) & mask
+    while table[at] >= 0 and serial[table[at]] != wanted:
+        at = (at + 1) & mask
+    return at
+
+
 @njit(cache=True, error_model="numpy", nogil=True)
 def _compare(  # type: ignore[no-untyped-def]
-    old_slot, old_serial, old_created_s, old_light, slot, serial, created_s, light, at_slot, old_time_s, own
+    old_serial, old_created_s, old_light, serial, created_s, light, table, old_time_s, own
 ):
-    """PASSED and PASSED_TRAVEL_TIME of every light. at_slot int32[slots]: -1 everywhere."""
+    """PASSED and PASSED_TRAVEL_TIME of every light. table: see `_empty_table`."""
     for i in range(0, len(own), OWN_COUNT):
         own[i + PASSED] = 0.0
         own[i + PASSED_TRAVEL_TIME] = 0.0
-    for n in range(len(slot)):
-        at_slot[slot[n]] = n
-    for n in range(len(old_slot)):
+    for n in range(len(serial)):
+        table[_place(table, serial, serial[n])] = n
+    for n in range(len(old_serial)):
         if old_light[n] < 0:
             continue
-        now = at_slot[old_slot[n]]
-        if now < 0 or serial[now] != old_serial[n] or light[now] != old_light[n]:
+        now = table[_place(table, serial, old_serial[n])]
+        if now < 0 or light[now] != old_light[n]:
             own[OWN_COUNT * old_light[n] + PASSED] += 1.0
             own[OWN_COUNT * old_light[n] + PASSED_TRAVEL_TIME] += old_time_s - old_created_s[n]

@@ -12,7 +12,6 @@ class Vehicles(NamedTuple):
     """One entry a running vehicle, ordered by drivable (all lanes, then all lane links)."""
 
     drivable: NDArray[np.int32]
-    slot: NDArray[np.int32]  # a small number, no two vehicles' at one time; may be used again later
     serial: NDArray[np.int64]  # no two vehicles' of a run
     distance_m: NDArray[np.float64]  # of its front along its drivable
     created_s: NDArray[np.float64]  # since when its travel time counts
@@ -21,7 +20,6 @@ class Vehicles(NamedTuple):
     def empty(cls, count: int) -> Self:
         """Arrays for ``count`` vehicles, not yet filled in."""
         return cls(
-            np.empty(count, np.int32),
             np.empty(count, np.int32),
             np.empty(count, np.int64),
             np.empty(count, np.float64),

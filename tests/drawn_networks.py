@@ -1,4 +1,4 @@
-"""Small networks, demand and step lengths drawn by hypothesis, the same in every run of the suite."""
+"""Small networks, demand and step lengths drawn by hypothesis from a fixed seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEP_LENGTHS_S = (0.25, 0.5, 1.0)  # binary fractions: times are exact sums
 
 
 def drawn(max_examples: int) -> settings:
-    """For tests that run an engine for each example; examples don't change from run to run."""
+    """For tests that run an engine for each example; the same selection of tests draws the same examples."""
     slow = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
     return settings(max_examples=max_examples, derandomize=True, database=None, deadline=None, suppress_health_check=slow)
 

@@ -20,7 +20,7 @@ from hil.protocol import (
 )
 
 SHA256 = "ab" * 32
-HELLO = HelloReply((1, 0), 0, 1, 16_000_000, 115_200, 2, 46, SHA256)
+HELLO = HelloReply((1, 1), 0, 0, 16_000_000, 115_200, 2, 48, SHA256, 1, 1)
 STATS = StatsReply(3, 21_000, 9, 1, 2, 0, 0, 1, 1500, 300)
 DECISION = DecideReply(2, 4, 21_313, (-5, 7, 1 << 20, -(1 << 22)))
 ANSWER_TIME_US = 2_000.0  # from a request's end to the reply's start
@@ -62,6 +62,8 @@ class FakeBoard(Board):
 
     clock: ClassVar[Literal["cycles", "wall"]] = "cycles"
     boot_us: ClassVar[float] = 1_000_000
+    byte_us = BYTE_US
+    settle_us = 4 * BYTE_US
 
     def __init__(self, script: Iterable[Answer] = (), *, afterwards: Answer = sound) -> None:
         self.name = self.description = "fake"

@@ -5,11 +5,27 @@
 #include <string.h>
 
 #include "frame.h"
+#include "uart.h"
 
 #define LINE_CHARACTERS 4096
 
-static void print_byte(uint8_t byte) {
-    printf("%02x", byte);
+/* The line that the codec writes to: bytes are kept until they are released, then printed */
+static uint8_t line_bytes[256];
+static uint8_t line_end, line_released;
+
+uint8_t uart_put(uint8_t byte) {
+    line_bytes[line_end] = byte;
+    return line_end++;
+}
+
+void uart_set(uint8_t place, uint8_t byte) {
+    line_bytes[place] = byte;
+}
+
+void uart_release(void) {
+    while (line_released != line_end) {
+        printf("%02x", line_bytes[line_released++]);
+    }
 }
 
 static const char *const names[] = {
@@ -20,7 +36,6 @@ static const char *const names[] = {
 int main(void) {
     static char line[LINE_CHARACTERS];
     static struct frame_reader reader;
-    static struct frame_writer writer;
     frame_reader_reset(&reader);
     while (fgets(line, sizeof line, stdin) != NULL) {
         unsigned byte;
@@ -33,18 +48,16 @@ int main(void) {
         printf("%s", names[status]);
         if (status == FRAME_GOOD) {
             const uint8_t *bytes = reader.bytes;
-            frame_begin(&writer, bytes[FRAME_AT_TYPE], bytes[FRAME_AT_SEQUENCE], bytes[FRAME_AT_INTERSECTION]);
-            for (uint8_t i = 0; i < frame_payload_length(&reader); i++) {
-                frame_put_u8(&writer, bytes[FRAME_AT_PAYLOAD + i]);
+            printf(" ");
+            for (uint8_t i = 0; i < reader.length - FRAME_CRC_BYTES; i++) {
+                printf("%02x", bytes[i]);
             }
             printf(" ");
-            for (uint8_t i = 0; i < writer.length; i++) {
-                print_byte(writer.bytes[i]);
-            }
-            frame_end(&writer);
-            printf(" ");
-            frame_send(&writer, print_byte);
+            frame_begin(bytes[FRAME_AT_TYPE], bytes[FRAME_AT_SEQUENCE], bytes[FRAME_AT_INTERSECTION]);
+            frame_put_bytes(bytes + FRAME_AT_PAYLOAD, frame_payload_length(&reader));
+            frame_end();
         }
+        frame_reader_reset(&reader);
         printf("\n");
     }
     return 0;

@@ -14,6 +14,7 @@ from hil.protocol import (
     ErrorCode,
     ErrorReply,
     Frame,
+    Light,
     MessageType,
     decode_decide_reply,
     decode_error_reply,
@@ -21,6 +22,7 @@ from hil.protocol import (
     encode_decide,
     encode_frame,
 )
+from hil.stack_bound import stack_bound
 from model.integer import IntegerPolicy
 from model.policy import Policy
 from tests.random_policy import write_random_policy
@@ -148,7 +150,7 @@ def test_hello(real: Board, policy: Policy) -> None:
     on_chip = real.name == "simavr"
     assert (greeting.f_cpu_hz, greeting.baud) == ((16_000_000, 115_200) if on_chip else (0, 0))
     assert greeting.reset_cause == (1 if on_chip else 0), "power-on"
-    assert greeting.max_payload_bytes == max(46, 2 + 2 * 21, 7 + 4 * 9)
+    assert greeting.max_payload_bytes == max(48, 4 + 2 * 21, 7 + 4 * 9)
 
 
 def test_another_policy_is_refused(real: Board) -> None:
@@ -233,7 +235,7 @@ def test_a_damaged_reply_is_asked_for_again(real: Board) -> None:
 
 def test_a_line_that_always_damages_is_reported(real: Board) -> None:
     Link(real).hello()
-    link = Link(Meddler(real, on_write=lambda data: data if b"\x01\x01" in data[:4] else damaged(data)))
+    link = Link(Meddler(real, on_write=lambda data: data if b"\x02\x01" in data[:4] else damaged(data)))
     link.hello()
     with pytest.raises(BoardError, match="BAD_CRC"):
         link.decide(0, [NO_ZEROS] * 21)
@@ -277,10 +279,12 @@ def test_no_wrong_decision_is_ever_taken_from_a_noisy_line(policy_file: Path, po
         (Frame(MessageType.DECIDE, 9, 0, encode_decide(DecideRequest([0] * 20))), ErrorCode.BAD_LENGTH, 44),
         (Frame(MessageType.DECIDE, 9, 0, b"\x01\x14" + bytes(42)), ErrorCode.BAD_LENGTH, 44),
         (Frame(MessageType.DECIDE, 9, 0), ErrorCode.BAD_LENGTH, 44),
+        (Frame(MessageType.DECIDE, 9, 0, b"\x03\x15" + bytes(42)), ErrorCode.BAD_LENGTH, 46),
+        (Frame(MessageType.DECIDE, 9, 0, b"\x03\x15" + bytes(42) + b"\x09\x00"), ErrorCode.BAD_PHASE, 9),
         (Frame(MessageType.HELLO, 9, 0, b"\x00"), ErrorCode.BAD_LENGTH, 0),
         (Frame(0x42, 9, 2), ErrorCode.UNKNOWN_TYPE, 0x42),
-        (Frame(MessageType.HELLO, 9, 0, version=2), ErrorCode.BAD_VERSION, 1),
-        (Frame(MessageType.DECIDE, 9, 0, bytes(100)), ErrorCode.TOO_LONG, 46),
+        (Frame(MessageType.HELLO, 9, 0, version=1), ErrorCode.BAD_VERSION, 2),
+        (Frame(MessageType.DECIDE, 9, 0, bytes(100)), ErrorCode.TOO_LONG, 48),
     ],
 )
 def test_each_refusal_is_typed(real: Board, frame: Frame, code: ErrorCode, detail: int) -> None:
@@ -298,6 +302,52 @@ def test_malformed_frames_are_refused(real: Board, data: bytes) -> None:
     link = Link(real)
     link.hello()
     assert link.stats().malformed_frames == 1
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_young_green_is_kept(name: str, policy_file: Path, policy: Policy) -> None:
+    """Ten seconds at least: before that the answer is the action in force, with its phase; the logits are what they are."""
+    target = "native" if name == "host" else "uno_system"
+    firmware = build_firmware(policy_file, target=target, min_green_s=10)  # type: ignore[arg-type]
+    part = policy.intersections[2]
+    logits = IntegerPolicy(part).logits(np.full(13, 40))
+    best = int(np.argmax(logits))
+    with open_board(name, firmware, f_cpu_hz=16_000_000, baud=115_200) as board:
+        link = Link(board)
+        assert link.hello(policy.sha256).min_green_s == 10
+        for action in range(len(part.phases)):
+            young = link.decide(2, [40] * 13, light=Light(action, 9))
+            assert (young.action, young.phase, young.logits) == (action, part.phases[action], tuple(logits.tolist()))
+            assert link.decide(2, [40] * 13, light=Light(action, 10)).action == best
+            assert link.decide(2, [40] * 13, light=Light(action, 999)).action == best
+        assert link.decide(2, [40] * 13).action == best
+
+
+def test_boots_are_counted(policy_file: Path, policy: Policy) -> None:
+    with opened("simavr", policy_file) as board:
+        link = Link(board)
+        counts = [link.hello().boot_count]
+        for _ in range(3):
+            board.reset()
+            counts.append(link.hello().boot_count)
+    assert counts == [1, 2, 3, 4]
+
+
+def test_a_flipped_bit_in_flash_is_found_at_boot(policy_file: Path, policy: Policy, tmp_path: Path) -> None:
+    """Any byte of the program: here one of the policy's hash, which no instruction stumbles over."""
+    firmware = build_firmware(policy_file)
+    content = bytearray(firmware.elf.read_bytes())
+    at = content.index(bytes.fromhex(policy.sha256))
+    content[at + 5] ^= 0x10
+    elf = tmp_path / "flipped.elf"
+    elf.write_bytes(content)
+    with SimavrBoard(elf, f_cpu_hz=16_000_000, baud=115_200) as board:
+        link = Link(board)
+        link.hello()
+        with pytest.raises(BoardError, match="FLASH_CORRUPT") as refused:
+            link.decide(0, [3] * 21)
+        assert refused.value.tries == 1, "asking again would not help"
+        assert link.stats().decisions == 0
 
 
 def test_the_boards_reset(real: Board, policy: Policy) -> None:
@@ -331,12 +381,14 @@ class TestEmulatedTimes:
                 decision = link.decide(number, values)
                 compute_us = decision.compute_cycles / f_cpu_hz * 1e6
                 if number == 0:
-                    assert 8_000 <= decision.compute_cycles <= 30_000
-                    assert decision.response_us <= compute_us + 12_000 / f_cpu_hz * 1e6
+                    assert 5_000 <= decision.compute_cycles <= 7_000
+                    assert decision.response_us <= compute_us + 4_000 / f_cpu_hz * 1e6
                     # The chip's own rate is up to 3.6 % off.
                     wire_us = (bytes_out + bytes_back / 1.036) * 10e6 / baud
                     assert wire_us <= decision.round_trip_us - decision.response_us
-                    assert decision.round_trip_us - decision.response_us <= 1.1 * wire_us
+                    # Where a byte takes 160 cycles, the chip makes the reply a little slower than the line could carry it.
+                    slack = 1.25 if f_cpu_hz * 10 // baud == 160 else 1.1
+                    assert decision.round_trip_us - decision.response_us <= slack * wire_us
                 assert decision.response_us > compute_us
                 assert decision.round_trip_us < 100_000
 
@@ -360,7 +412,9 @@ class TestEmulatedTimes:
             link.hello(policy.sha256)
             for number, values in inputs(policy, 10):
                 link.decide(number, values)
+            assert isinstance(board, SimavrBoard)
             stats, mark = link.stats(), board.stack_high_water_bytes()
             assert mark is not None
-            assert mark == 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes
-            assert 20 <= mark <= 400
+            chips_mark = 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes
+            assert 20 <= chips_mark <= mark <= chips_mark + 8, "sending the answer may go deeper"
+            assert mark <= stack_bound(board.elf).total_bytes

@@ -203,4 +203,18 @@ def test_size_fits(tmp_path: Path) -> None:
     out = tmp_path / "size.json"
     assert tinylight("size", "--network", "crossing", "--json", str(out)) == 0
     content = json.loads(out.read_text())
-    assert content["fits"] and 2_000 < content["flash_bytes"] <= 8_192 and Path(content["map"]).is_file()
+    assert content["fits"] and 8_000 < content["flash_bytes"] <= 16_384 and Path(content["map"]).is_file()
+    assert content["kernel"] == "unrolled" and 20 <= content["stack_bound_bytes"] <= 60
+
+
+def test_size_shows_what_has_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, other = tmp_path / "table.json", tmp_path / "other.json"
+    assert tinylight("size", "--network", "crossing", "--kernel", "table", "--json", str(out)) == 0
+    before = json.loads(out.read_text())
+    assert 3_000 < before["flash_bytes"] < 5_000
+    assert tinylight("size", "--network", "crossing", "--against", str(out), "--json", str(other)) == 0
+    change = json.loads(other.read_text())["flash_bytes"] - before["flash_bytes"]
+    shown = capsys.readouterr().out
+    assert f"{change:+d}" in shown and "avr/table.o" in shown
+    out.write_text("{}")
+    assert tinylight("size", "--network", "crossing", "--against", str(out)) == 2

@@ -14,9 +14,12 @@ import serial
 from hil.boards import SerialBoard, SimavrBoard
 from hil.boards.bootloader import find_bootloader
 from hil.boards.emulated_uno import EmulatedUno
+from hil.boards.probe import answering_baud
 from hil.boards.pseudo_terminal import PseudoTerminal
 from hil.build import Firmware, build_firmware
+from hil.job import Job, run_job
 from hil.link import Link, LinkError
+from model import pretrained_policy
 from streetflow.errors import InputError
 from tests.random_policy import write_random_policy
 
@@ -68,6 +71,7 @@ def test_each_opening_is_a_reset_unless_hupcl_is_off(uno: EmulatedUno, firmware:
         assert eventually(lambda: uno.resets == 1)
     with serial.Serial(uno.port.name, 115_200):
         assert eventually(lambda: uno.resets == 2)
+    assert eventually(lambda: not uno.port.is_open)
     subprocess.run(["stty", "-F", uno.port.name, "-hupcl"], check=True)  # this opens the port once more
     assert eventually(lambda: uno.resets == 3)
     with SerialBoard(uno.port.name, baud=115_200) as board:
@@ -93,9 +97,12 @@ def test_a_board_reset_from_the_harness(uno: EmulatedUno, firmware: Firmware) ->
     assert uno.resets == 2
 
 
-def test_a_wrong_baud_rate_gives_no_answer(uno: EmulatedUno) -> None:
-    with SerialBoard(uno.port.name, baud=57_600) as board, pytest.raises(LinkError, match="baud rate"):
-        Link(board).hello(patience_s=3)
+def test_a_wrong_baud_rate_gives_no_answer_and_the_right_one_is_named(uno: EmulatedUno) -> None:
+    with SerialBoard(uno.port.name, baud=57_600) as board:
+        with pytest.raises(LinkError, match="another baud rate than 57600"):
+            Link(board).hello(patience_s=3)
+        assert answering_baud(board) == 115_200
+        assert board.baud == 57_600
 
 
 def test_bytes_for_nobody_are_lost(uno: EmulatedUno) -> None:
@@ -109,6 +116,33 @@ def test_rates_without_a_name_are_seen(uno: EmulatedUno) -> None:
     for baud in (250_000, 9_600, 123_456):
         with serial.Serial(uno.port.name, baud):
             assert uno.port.baud == baud
+
+
+def test_a_verdict_names_the_baud_rate_that_works(uno: EmulatedUno, tmp_path: Path) -> None:
+    job = Job.named("crossing", 0, pretrained_policy("crossing"), board=uno.port.name, baud=38_400)
+    handshake = run_job(job).check("handshake")
+    assert handshake.outcome == "fail"
+    assert "not at 38400 baud, but at 115200 the board answers: use --baud 115200" in handshake.measured
+
+
+def test_the_old_bootloader_of_the_nano(firmware: Firmware) -> None:
+    """ATmegaBOOT at 57600 baud takes a real avrdude too; the program then runs at its own rate."""
+    loader = find_bootloader().parents[1] / "atmega" / "ATmegaBOOT_168_atmega328.hex"
+    with SimavrBoard(None, f_cpu_hz=16_000_000, baud=57_600, bootloader=loader) as chip:
+        port = PseudoTerminal()
+        uno = EmulatedUno(chip, port)
+        thread = threading.Thread(target=uno.run)
+        thread.start()
+        try:
+            command = ["avrdude", "-p", "atmega328p", "-c", "arduino", "-P", port.name, "-b", "57600", "-D"]
+            done = subprocess.run([*command, "-U", f"flash:w:{firmware.hex}:i"], capture_output=True, text=True)
+            assert done.returncode == 0 and "verified" in done.stderr, done.stderr
+            with SerialBoard(port.name, baud=115_200) as board:
+                Link(board).hello(firmware.policy_sha256, patience_s=PATIENCE_S)
+        finally:
+            uno.stop()
+            thread.join()
+            port.close()
 
 
 class TestTheLink:

@@ -396,7 +396,10 @@ def test_a_changed_archive_is_refused(config: Path, tmp_path: Path) -> None:
     places = [match.start() for match in re.finditer(r"\d(?=[,\]}])", text)]
     before = everything(engine)
     for place in random.Random(1).sample(places, 40):
-        path.write_text(f"{text[:place]}{9 - int(text[place])}{text[place + 1 :]}")
+        changed = f"{text[:place]}{9 - int(text[place])}{text[place + 1 :]}"
+        if json.loads(changed) == json.loads(text):  # the last digit of a real may be beyond its precision
+            continue
+        path.write_text(changed)
         with pytest.raises(InputError, match="sha256: isn't that of the content"):
             engine.load_from_file(path)
         path.write_text(text[:place])

@@ -166,7 +166,9 @@ def run_on_one_lane(
 ) -> Iterator[tuple[dict[str, float], dict[str, float], str, str]]:
     """Streams of these kinds down one lane. Per light 10 s; per entry of speeds, a vehicle is held at one for a step.
 
-    Yields positions, speeds and two neighbours, the one ahead first, after every step.
+    Yields positions, speeds and two neighbours on the road in, the one ahead first, after every step. (Not across the
+    crossing: a vehicle looks one lane or lane link beyond its horizon V * V / (2 a) + 2 V D only, so that it may not
+    yet see one on the road out whose rear still stands on the lane link, if that is longer than 2 V D.)
     """
     flows = [stream(kind, 4.0, -1) for kind in kinds]
     engine = Engine(write(folder, line(160.0, exit_m=120.0), flows, interval=step_s))
@@ -179,7 +181,7 @@ def run_on_one_lane(
                 engine.set_vehicle_speed(names[number % len(names)], speed_mps)
             engine.next_step()
             at_m, speed_of = positions(engine, 160.0), engine.get_vehicle_speed()
-            for ahead, behind in pairwise(sorted(at_m, key=lambda v: -at_m[v])):
+            for ahead, behind in pairwise(engine.get_lane_vehicles()["in_0_0"]):
                 yield at_m, speed_of, ahead, behind
 
 

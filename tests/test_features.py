@@ -54,24 +54,24 @@ LANES = [
     [(130.0, -2.0), (230.0, -2.0)],
 ]
 LINKS = [[LANES[start][1], LANES[end][0]] for start, end in (*LIGHT.lane_links, *SMALL.lane_links)]
-# (drivable, serial, slot, distance in m, created at s); the numbers on lanes agree with the counts of FakeEngine.
+# (drivable, serial, distance in m, created at s); the numbers on lanes agree with the counts of FakeEngine.
 NOW = [
-    (0, 1, 0, 99.0, 2), (0, 9, 1, 80.0, 25), (0, 5, 4, 50.0, 10), (0, 10, 6, 24.9, 26),
-    (2, 11, 7, 150.0, 27), (2, 12, 8, 149.0, 28),
-    (3, 13, 9, 10.0, 3),
-    *((4, 14 + n, 10 + n, distance, 3) for n, distance in enumerate((100.0, 60.0, 40.0, 30.0, 20.0, 10.0, 0.0))),
-    (5, 3, 2, 99.0, 0), (5, 21, 17, 90.0, 0), (5, 22, 18, 75.0, 0),
-    (7, 23, 19, 3.5, 0), (11, 24, 20, 0.0, 0), (11, 4, 3, 5.0, 9), (12, 25, 21, 12.0, 0),
+    (0, 1, 99.0, 2), (0, 9, 80.0, 25), (0, 5, 50.0, 10), (0, 10, 24.9, 26),
+    (2, 11, 150.0, 27), (2, 12, 149.0, 28),
+    (3, 13, 10.0, 3),
+    *((4, 14 + n, distance, 3) for n, distance in enumerate((100.0, 60.0, 40.0, 30.0, 20.0, 10.0, 0.0))),
+    (5, 3, 99.0, 0), (5, 21, 90.0, 0), (5, 22, 75.0, 0),
+    (7, 23, 3.5, 0), (11, 24, 0.0, 0), (11, 4, 5.0, 9), (12, 25, 12.0, 0),
 ]  # fmt: skip
-# At the last decision, at 20 s. Since then 2 has gone and 9 has its slot, 4 is on lane link 4, 5 has changed lanes within
+# At the last decision, at 20 s. Since then 2 has gone, 4 is on lane link 4, 5 has changed lanes within
 # the in-road, 6 has gone.
-BEFORE = [(0, 1, 0, 9.0, 2), (0, 2, 1, 5.0, 5), (1, 5, 4, 1.0, 10), (2, 4, 3, 99.0, 9), (5, 3, 2, 9.0, 0), (5, 6, 5, 8.0, 1)]
+BEFORE = [(0, 1, 9.0, 2), (0, 2, 5.0, 5), (1, 5, 1.0, 10), (2, 4, 99.0, 9), (5, 3, 9.0, 0), (5, 6, 8.0, 1)]
 
 
-def vehicles(rows: list[tuple[int, int, int, float, int]]) -> Vehicles:
+def vehicles(rows: list[tuple[int, int, float, int]]) -> Vehicles:
     made = Vehicles.empty(len(rows))
-    for n, (drivable, serial, slot, distance_m, created_s) in enumerate(rows):
-        for column, value in zip(made, (drivable, slot, serial, distance_m, created_s), strict=True):
+    for n, (drivable, serial, distance_m, created_s) in enumerate(rows):
+        for column, value in zip(made, (drivable, serial, distance_m, created_s), strict=True):
             column[n] = value
     return made
 

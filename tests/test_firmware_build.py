@@ -100,8 +100,8 @@ def test_the_chip_knows_its_policy_clock_and_rate(policy_file: Path) -> None:
         hello = link.greeting
         close()
         assert hello is not None
-        assert (hello.f_cpu_hz, hello.baud, hello.kernel, hello.intersections) == (f_cpu_hz, baud, 0, 1)
-        assert hello.max_payload_bytes == 46
+        assert (hello.f_cpu_hz, hello.baud, hello.kernel, hello.intersections) == (f_cpu_hz, baud, 2, 1)
+        assert hello.max_payload_bytes == 48
 
 
 def test_the_chip_tells_its_ram_as_the_map_does(policy_file: Path) -> None:
@@ -111,8 +111,8 @@ def test_the_chip_tells_its_ram_as_the_map_does(policy_file: Path) -> None:
     stats, board_mark = link.stats(), link.board.stack_high_water_bytes()
     close()
     assert stats.static_ram_bytes == measure(firmware).static_ram_bytes
-    assert 40 < 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes < 150
-    assert board_mark == 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes
+    chips_mark = 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes
+    assert board_mark is not None and 20 < chips_mark <= board_mark <= chips_mark + 8, "sending the answer may go deeper"
 
 
 # Bad input
@@ -147,7 +147,7 @@ def test_a_faulty_policy_is_refused(policy_file: Path, tmp_path: Path, change: C
 def test_a_policy_that_no_frame_can_carry_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "long.json"
     write_random_policy(file, shapes=[((100,), (4, 4), 2)])
-    with pytest.raises(InputError, match="a request or reply of 202 bytes, a frame carries 200"):
+    with pytest.raises(InputError, match="a request or reply of 204 bytes, a frame carries 200"):
         build_firmware(file)
 
 
@@ -160,7 +160,7 @@ def test_the_generator_checks_for_itself_where_the_model_package_is_missing(poli
         return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
 
     assert generate(policy_file).returncode == 0
-    assert "#define POLICY_MAX_PAYLOAD 46" in (tmp_path / "out" / "policy_dimensions.h").read_text()
+    assert "#define POLICY_MAX_PAYLOAD 48" in (tmp_path / "out" / "policy_dimensions.h").read_text()
     faulty = edited(policy_file, tmp_path / "faulty.json", lambda policy: policy.update(network="other"))
     refused = generate(faulty)
     assert (refused.returncode, refused.stderr) == (2, f"{faulty}: sha256: not the hash of the content\n")
@@ -217,9 +217,9 @@ def test_known_rates() -> None:
     assert at_16.error == pytest.approx(0.02124, abs=1e-5)
     at_8 = divisor(8_000_000, 115_200)
     assert (at_8.ubrr, at_8.u2x, round(at_8.actual_baud)) == (8, True, 111_111)
-    assert at_8.error == pytest.approx(-0.03549, abs=1e-5) and abs(at_8.error) < LIMIT
+    assert at_8.error == pytest.approx(-0.03549, abs=1e-5) and abs(at_8.error) > LIMIT, "the one exception"
     assert divisor(16_000_000, 500_000)[:2] == (1, False) and divisor(8_000_000, 500_000)[:2] == (0, False)
-    for impossible in ((16_000_000, 3_000_000), (16_000_000, 10), (0, 9600), (16_000_000, -1)):
+    for impossible in ((16_000_000, 230_400), (16_000_000, 3_000_000), (16_000_000, 10), (0, 9600), (16_000_000, -1)):
         with pytest.raises(InputError):
             divisor(*impossible)
 
@@ -278,11 +278,11 @@ def test_an_installed_package_builds_in_the_users_cache(monkeypatch: pytest.Monk
 
 def test_a_slowed_kernel_takes_that_much_longer(policy_file: Path) -> None:
     policy, cycles = load_policy(policy_file), []
-    for flags in ([], ["-DTL_SLOWDOWN_CYCLES=200000"]):
+    for flags in ([], ["-DTL_SLOWDOWN_CYCLES=100000"]):
         link, close = emulated(build_firmware(policy_file, extra_flags=flags), policy)
         cycles.append(link.decide(0, VALUES).compute_cycles)
         close()
-    assert cycles[1] - cycles[0] == pytest.approx(200_000, abs=300)
+    assert cycles[1] - cycles[0] == pytest.approx(100_000, abs=300)
 
 
 def test_a_flipped_weight_changes_just_the_logit_that_it_belongs_to(policy_file: Path) -> None:
@@ -347,7 +347,25 @@ def test_the_default_firmware_has_no_faults_in_it(policy_file: Path) -> None:
 
 
 def test_a_policy_of_the_papers_size_meets_the_limits(policy_file: Path) -> None:
-    """Flash at most 8 KB; static RAM, with 150 bytes of stack, at most 1 KB."""
-    footprint = measure(build_firmware(policy_file))
+    """Static RAM and the proven stack: at most 400 B."""
+    footprint = measure(build_firmware(policy_file, kernel="table"))
     assert footprint.flash_bytes <= 8192
-    assert footprint.static_ram_bytes + 150 <= 1024
+    assert footprint.stack is not None and footprint.static_ram_bytes + footprint.stack.total_bytes <= 400
+
+
+def test_the_unrolled_kernel_is_taken_where_it_fits(tmp_path: Path) -> None:
+    """What the generator reckons for the rest of the firmware is enough, and not far too much."""
+    kernels = []
+    for count in (1, 3, 12):
+        file = tmp_path / f"{count}.json"
+        write_random_policy(file, shapes=[((12, 9), (18, 20), 9)] * count)
+        kernels.append(build_firmware(file).kernel)
+        if count == 12:  # straight-line code of twelve is beyond any region of the linker
+            continue
+        footprint = measure(build_firmware(file, kernel="unrolled"))
+        code = sum(size.flash_bytes for name, size in footprint.per_symbol.items() if "kernel_" in name and "unrolled" in name)
+        assert 2_000 < footprint.flash_bytes - code <= 3_200 + 64 * count
+    assert kernels == ["unrolled", "table", "table"]
+    district = measure(build_firmware(file))
+    assert district.stack is not None
+    assert district.flash_bytes <= 30_000 and district.static_ram_bytes + district.stack.total_bytes <= 640

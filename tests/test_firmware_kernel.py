@@ -1,7 +1,7 @@
 """The firmware's kernel against the numpy reference: every logit, on random and extreme policies and inputs.
 
 The host build runs with sanitizers, so an index out of a buffer or a signed overflow ends it. The emulated chip runs
-what avr-gcc has made of the same C: 24-bit sums, tables in flash.
+what avr-gcc has made of the same C (24-bit sums, tables in flash), and the two kernels in assembly.
 """
 
 import subprocess
@@ -14,9 +14,11 @@ import pytest
 
 from hil import protocol
 from hil.boards import open_board
-from hil.build import build_firmware
+from hil.build import KERNELS, build_firmware
+from hil.footprint import measure
 from hil.link import Link
 from hil.protocol import DecideRequest, Frame, MessageType
+from hil.verdict import FLASH_LIMIT_BYTES
 from model.integer import IntegerPolicy
 from model.policy import FeatureInput, IntersectionPolicy, Policy, save_policy
 from model.synthetic import random_intersection, random_policy
@@ -24,30 +26,32 @@ from tests.random_policy import make_random_policy
 
 INPUTS_PER_POLICY = 500  # on the host; a tenth of it on the emulated chip
 SUM_MAX = (1 << 23) - 1
-# cycles of one decision 12+9 -> 18 -> 20 -> 9 at -Os; a faster kernel skips work, a slower one breaks the budget
-CYCLES_WINDOW = (20_000, 30_000)
+# Cycles of one decision 12+9 -> 18 -> 20 -> 9, scaling included; a faster kernel skips work, a slower one breaks the budget.
+CYCLES_WINDOWS = {"unrolled": (6_000, 6_700), "table": (7_000, 12_500), "c": (20_000, 30_000)}
 
 Int64 = npt.NDArray[np.int64]
 
 
-def extreme_intersection(sign: int) -> IntersectionPolicy:
+def extreme_intersection(sign: int, widths: tuple[int, int], hidden: int, first_shift: int = 1) -> IntersectionPolicy:
     """All weights at the end of their range, biases that just keep the sums inside 24 bits, every shift there is."""
-    part = random_intersection(7, widths=(33, 30), hidden=(31, 31), n_phases=9)
-    weight, width = 127 * sign, 33
-    bias = (SUM_MAX // 2 - 255 * 127 * width) * sign  # two branches must fit 23 bits together
+    part = random_intersection(7, widths=widths, hidden=(hidden, hidden), n_phases=9)
+    weight = 127 * sign
+    bias = (SUM_MAX // 2 - 255 * 127 * max(widths)) * sign  # two branches must fit 23 bits together
     fields = part.model_dump()
-    fields["layer1"]["weights"] = [[[weight] * 33] * 31, [[weight] * 30] * 31]
-    fields["layer1"]["biases"] = [[bias] * 31] * 2
-    fields["layer2"]["weights"] = [[weight * (-1) ** o] * 31 for o in range(31)]
-    fields["layer2"]["biases"] = [(SUM_MAX - 255 * 127 * 31) * (-1) ** o for o in range(31)]
+    fields["layer1"]["weights"] = [[[weight] * width] * hidden for width in widths]
+    fields["layer1"]["biases"] = [[bias] * hidden] * 2
+    fields["layer2"]["weights"] = [[weight * (-1) ** o] * hidden for o in range(hidden)]
+    fields["layer2"]["biases"] = [(SUM_MAX - 255 * 127 * hidden) * (-1) ** o for o in range(hidden)]
     for layer in ("layer1", "layer2"):
-        fields[layer]["multipliers"] = [255] * 31
-        fields[layer]["shifts"] = list(range(1, 32))
-    fields["layer3"]["weights"] = [[weight * (-1) ** a] * 31 for a in range(9)]
-    fields["layer3"]["biases"] = [(SUM_MAX - 255 * 127 * 31) * (-1) ** a for a in range(9)]
+        fields[layer]["multipliers"] = [255] * hidden
+        fields[layer]["shifts"] = list(range(first_shift, first_shift + hidden))
+    fields["layer3"]["weights"] = [[weight * (-1) ** a] * hidden for a in range(9)]
+    fields["layer3"]["biases"] = [(SUM_MAX - 255 * 127 * hidden) * (-1) ** a for a in range(9)]
+    offsets = (-32768, 32767 if sign < 0 else 0)
+    scales = ((32767, 16), (1, 0))
     fields["features"] = [
-        FeatureInput(name="a", width=33, lsb_per_unit=1, offset=-32768, multiplier=32767, shift=16).model_dump(),
-        FeatureInput(name="b", width=30, lsb_per_unit=1, offset=32767 if sign < 0 else 0, multiplier=1, shift=0).model_dump(),
+        FeatureInput(name=name, width=width, lsb_per_unit=1, offset=offset, multiplier=multiplier, shift=shift).model_dump()
+        for name, width, offset, (multiplier, shift) in zip("ab", widths, offsets, scales, strict=True)
     ]
     return IntersectionPolicy(**fields)
 
@@ -72,9 +76,12 @@ POLICIES = {
         bias_size=60_000,
     ),
     "largest frame": lambda: make_random_policy(
-        5, shapes=[((99,), (8, 8), 4), ((4,), (8, 8), 48), ((24, 24, 16), (24, 24), 9)]
+        5, shapes=[((98,), (8, 8), 4), ((4,), (8, 8), 48), ((24, 24, 16), (24, 24), 9)]
     ),
-    "extreme": lambda: random_policy([extreme_intersection(1), extreme_intersection(-1)]),
+    "widest": lambda: make_random_policy(6, shapes=[((24, 24, 16), (24, 24), 9)]),
+    "extreme": lambda: random_policy([extreme_intersection(sign, (33, 30), 31) for sign in (1, -1)]),
+    "extreme, low shifts": lambda: random_policy([extreme_intersection(sign, (9, 8), 16) for sign in (1, -1)]),
+    "extreme, high shifts": lambda: random_policy([extreme_intersection(sign, (9, 8), 16, 16) for sign in (1, -1)]),
     "scaling": lambda: random_policy(scaling_intersections()),
 }
 
@@ -110,14 +117,14 @@ def requests(policy: Policy, count: int) -> Iterator[tuple[int, Int64]]:
 def test_host_build_equals_the_reference(policy_file: tuple[Policy, Path]) -> None:
     policy, file = policy_file
     asked = list(requests(policy, INPUTS_PER_POLICY))
-    stream = b"".join(
+    stream = protocol.encode_frame(Frame(MessageType.HELLO, 0, 0)) + b"".join(
         protocol.encode_frame(Frame(MessageType.DECIDE, number % 256, intersection, encoded(values)))
         for number, (intersection, values) in enumerate(asked)
     )
     program = build_firmware(file, target="native").elf
     result = subprocess.run([str(program)], input=stream, capture_output=True, timeout=60)
     assert (result.returncode, result.stderr) == (0, b"")
-    replies = [protocol.decode_frame(part) for part in result.stdout.split(b"\0")[:-1]]
+    replies = [protocol.decode_frame(part) for part in result.stdout.split(b"\0")[1:-1]]
     references = [IntegerPolicy(part) for part in policy.intersections]
     assert len(replies) == len(asked)
     for number, ((intersection, values), frame) in enumerate(zip(asked, replies, strict=True)):
@@ -133,13 +140,18 @@ def encoded(values: Int64) -> bytes:
     return protocol.encode_decide(DecideRequest([int(value) for value in values]))
 
 
-def test_emulated_chip_equals_the_reference(policy_file: tuple[Policy, Path]) -> None:
+@pytest.mark.parametrize("kernel", CYCLES_WINDOWS)
+def test_emulated_chip_equals_the_reference(policy_file: tuple[Policy, Path], kernel: str) -> None:
     policy, file = policy_file
-    firmware = build_firmware(file, baud=500_000)
+    firmware = build_firmware(file, baud=500_000, kernel="auto" if kernel == "unrolled" else kernel)
+    if kernel == "unrolled" and firmware.kernel == "table":
+        assert measure(build_firmware(file, baud=500_000, kernel=kernel)).flash_bytes > FLASH_LIMIT_BYTES - 1000
+        return
+    assert firmware.kernel == kernel
     references = [IntegerPolicy(part) for part in policy.intersections]
     with open_board("simavr", firmware, f_cpu_hz=16_000_000, baud=500_000) as board:
         link = Link(board)
-        link.hello(policy.sha256)
+        assert link.hello(policy.sha256).kernel == KERNELS.index(kernel)
         for intersection, values in requests(policy, INPUTS_PER_POLICY // 10):
             decision = link.decide(intersection, [int(value) for value in values], logits=True)
             logits = references[intersection].logits(values)
@@ -148,19 +160,20 @@ def test_emulated_chip_equals_the_reference(policy_file: tuple[Policy, Path]) ->
             assert decision.phase == policy.intersections[intersection].phases[decision.action]
 
 
+@pytest.mark.parametrize("kernel", CYCLES_WINDOWS)
 @pytest.mark.parametrize("f_cpu_hz", [16_000_000, 8_000_000])
-def test_a_decision_of_the_papers_size_takes_its_cycles(tmp_path: Path, f_cpu_hz: int) -> None:
+def test_a_decision_of_the_papers_size_takes_its_cycles(tmp_path: Path, f_cpu_hz: int, kernel: str) -> None:
     file, policy = tmp_path / "policy.json", make_random_policy(1)
     save_policy(policy, file)
-    firmware = build_firmware(file, f_cpu_hz=f_cpu_hz, baud=500_000)
+    firmware = build_firmware(file, f_cpu_hz=f_cpu_hz, baud=500_000, kernel=kernel)
     with open_board("simavr", firmware, f_cpu_hz=f_cpu_hz, baud=500_000) as board:
         link = Link(board)
         link.hello(policy.sha256)
         cycles = [
             link.decide(0, [int(value) for value in values], logits=False).compute_cycles for _, values in requests(policy, 60)
         ]
-        assert min(cycles) > CYCLES_WINDOW[0]
-        assert max(cycles) < CYCLES_WINDOW[1]
+        assert min(cycles) > CYCLES_WINDOWS[kernel][0]
+        assert max(cycles) < CYCLES_WINDOWS[kernel][1]
         stats = link.stats()
         assert (stats.decisions, stats.largest_compute_cycles) == (60, max(cycles))
 

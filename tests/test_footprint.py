@@ -53,7 +53,7 @@ LOAD build/src/infer.o
 def firmware(tmp_path_factory: pytest.TempPathFactory) -> Firmware:
     file = tmp_path_factory.mktemp("footprint") / "policy.json"
     write_random_policy(file)
-    return build_firmware(file)
+    return build_firmware(file, kernel="c")
 
 
 def test_the_parts_of_a_map() -> None:
@@ -122,7 +122,7 @@ def test_the_policys_tables_have_the_size_that_they_must_have(firmware: Firmware
 def test_a_further_intersection_costs_its_tables_and_little_else(firmware: Firmware, tmp_path: Path) -> None:
     file = tmp_path / "two.json"
     write_random_policy(file, shapes=[((12, 9), (18, 20), 9)] * 2)
-    one, two = measure(firmware), measure(build_firmware(file))
+    one, two = measure(firmware), measure(build_firmware(file, kernel="c"))
     tables = sum(size.flash_bytes for name, size in one.per_symbol.items() if name.startswith("policy.o:policy_0_"))
     assert 0 <= two.flash_bytes - one.flash_bytes - tables < 100  # its descriptor of 25 bytes, and finding it
     assert two.static_ram_bytes == one.static_ram_bytes

@@ -44,7 +44,7 @@ def codec(tmp_path_factory: pytest.TempPathFactory) -> CodecLines:
     """firmware/src/frame.c with a main of its own, as large as frames can be; stdin lines to stdout lines."""
     folder, firmware = tmp_path_factory.mktemp("codec"), project_root() / "firmware"
     (folder / "policy_dimensions.h").write_text(f"#define POLICY_MAX_PAYLOAD {protocol.MAX_PAYLOAD_BYTES}\n")
-    sources = [str(Path(__file__).with_name("frame_codec.c")), str(firmware / "src" / "frame.c")]
+    sources = [str(Path(__file__).with_name("frame_codec.c")), *(str(firmware / "src" / name) for name in ("frame.c", "crc.c"))]
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     program = folder / "codec"
     subprocess.run(["gcc", *flags, f"-I{folder}", f"-I{firmware / 'include'}", *sources, "-o", str(program)], check=True)
@@ -71,7 +71,7 @@ def test_the_c_codec_names_what_is_wrong_with_every_bad_frame(codec: CodecLines)
 def test_the_c_codec_takes_the_longest_payload(codec: CodecLines) -> None:
     for payload in (bytes(200), bytes(range(1, 201)), b"\xff" * 200):
         encoded = protocol.encode_frame(Frame(0x40, 1, 2, payload))
-        assert codec([encoded[:-1].hex()]) == [f"GOOD 01400102{payload.hex()} {encoded.hex()}"]
+        assert codec([encoded[:-1].hex()]) == [f"GOOD 02400102{payload.hex()} {encoded.hex()}"]
 
 
 @pytest.mark.parametrize("vector", GOOD, ids=name_of)
@@ -124,7 +124,9 @@ def test_the_firmware_answers_every_good_frame(answering: Board, vector: dict[st
         assert reply.type == MessageType.DECIDE_REPLY
         assert len(protocol.decode_decide_reply(reply.payload).logits) == 9
     elif kind == MessageType.DECIDE:
-        assert decode_error_reply(reply.payload) == protocol.ErrorReply(ErrorCode.BAD_LENGTH, 2 + 2 * N_INPUTS)
+        assert decode_error_reply(reply.payload) == protocol.ErrorReply(
+            ErrorCode.BAD_LENGTH, 2 + 2 * N_INPUTS + (payload[0] & 2)
+        )
     else:
         assert decode_error_reply(reply.payload) == protocol.ErrorReply(ErrorCode.UNKNOWN_TYPE, kind)
 
@@ -132,7 +134,7 @@ def test_the_firmware_answers_every_good_frame(answering: Board, vector: dict[st
 @pytest.mark.parametrize("vector", BAD, ids=name_of)
 def test_the_firmware_answers_every_bad_frame_with_its_error(answering: Board, vector: dict[str, Any]) -> None:
     reply = ask(answering, bytes.fromhex(vector["encoded_hex"]))
-    details = {"BAD_VERSION": 1, "TOO_LONG": 46}
+    details = {"BAD_VERSION": 2, "TOO_LONG": 48}
     expected = protocol.ErrorReply(ErrorCode[vector["error"]], details.get(vector["error"], 0))
     assert reply.type == MessageType.ERROR
     assert decode_error_reply(reply.payload) == expected
@@ -169,4 +171,4 @@ def test_a_count_that_does_not_fit_the_length(answering: Board) -> None:
     payload = bytearray(protocol.encode_decide(protocol.DecideRequest([0] * N_INPUTS)))
     payload[1] -= 1
     reply = ask(answering, protocol.encode_frame(Frame(MessageType.DECIDE, 3, 0, bytes(payload)))[:-1])
-    assert decode_error_reply(reply.payload) == protocol.ErrorReply(ErrorCode.BAD_LENGTH, 2 + 2 * N_INPUTS)
+    assert decode_error_reply(reply.payload) == protocol.ErrorReply(ErrorCode.BAD_LENGTH, 2 + 2 * N_INPUTS + (payload[0] & 2))

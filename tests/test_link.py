@@ -94,6 +94,8 @@ def test_decide_gives_the_decision_and_its_times() -> None:
         "stale_frames": 0,
         "error_replies": 0,
         "unanswered": 0,
+        "in_parts": 0,
+        "sessions_lost": 0,
     }
 
 
@@ -202,7 +204,7 @@ def test_garbage_before_the_reply_is_passed_over() -> None:
 def test_nothing_but_garbage(garbage: bytes) -> None:
     link, board = linked(afterwards=saying(garbage))
     kind = NoAnswer if garbage == b"\x00" else GarbageAnswer
-    assert failure(kind, lambda: link.decide(0, VALUES)).tries == 3
+    assert failure(kind, lambda: link.decide(0, VALUES)).tries in range(2, 30)
     assert board.now_us() < 200_000
 
 
@@ -277,7 +279,7 @@ def test_a_wire_error_on_every_try_is_reported() -> None:
     link, _ = linked(afterwards=refusing(ErrorCode.BAD_CRC))
     fault = failure(BoardError, lambda: link.decide(0, VALUES))
     assert fault.code == ErrorCode.BAD_CRC
-    assert fault.tries == 3
+    assert 10 < fault.tries < 40, "each is answered at once, so there is time for many"
     assert "BAD_CRC" in str(fault)
 
 

@@ -39,16 +39,16 @@ def test_the_crc_is_mcrf4xx() -> None:
 
 
 def test_a_frame_worked_out_by_hand() -> None:
-    """HELLO number 7: content 01 01 07 00; its CRC bit by bit; COBS: the zero byte turns into a jump of 3."""
+    """HELLO number 7: content 02 01 07 00; its CRC bit by bit; COBS: the zero byte turns into a jump of 3."""
     crc = 0xFFFF
-    for byte in b"\x01\x01\x07\x00":
+    for byte in b"\x02\x01\x07\x00":
         crc ^= byte
         for _ in range(8):
             crc = crc >> 1 ^ (0x8408 if crc & 1 else 0)
     low, high = crc & 0xFF, crc >> 8
     assert low and high
     encoded = encode_frame(Frame(MessageType.HELLO, 7, 0))
-    assert encoded == bytes((4, 1, 1, 7, 3, low, high, 0))
+    assert encoded == bytes((4, 2, 1, 7, 3, low, high, 0))
     assert decode_frame(encoded[:-1]) == Frame(1, 7, 0)
 
 
@@ -100,8 +100,8 @@ def test_malformed_frames(encoded: bytes, kind: type[FrameError]) -> None:
 
 
 def test_another_version_is_refused_only_if_the_crc_is_right() -> None:
-    encoded = encode_frame(Frame(MessageType.HELLO, 1, 0, version=2))[:-1]
-    with pytest.raises(BadVersion, match="version 2"):
+    encoded = encode_frame(Frame(MessageType.HELLO, 1, 0, version=1))[:-1]
+    with pytest.raises(BadVersion, match="version 1"):
         decode_frame(encoded)
     with pytest.raises(BadCrc):
         decode_frame(encoded[:-1] + bytes((encoded[-1] ^ 1 or 2,)))
@@ -112,35 +112,42 @@ def test_a_payload_beyond_the_limit_is_not_sent() -> None:
         encode_frame(Frame(MessageType.DECIDE, 0, 0, bytes(201)))
 
 
-@given(st.lists(i16, max_size=99), st.booleans())
-def test_decide_requests_round_trip(values: list[int], logits: bool) -> None:
-    payload = protocol.encode_decide(DecideRequest(values, logits))
-    assert payload[:2] == bytes((int(logits), len(values)))
+lights = st.none() | st.builds(protocol.Light, st.integers(0, 255), st.integers(0, 255))
+
+
+@given(st.lists(i16, max_size=98), st.booleans(), lights)
+def test_decide_requests_round_trip(values: list[int], logits: bool, light: protocol.Light | None) -> None:
+    payload = protocol.encode_decide(DecideRequest(values, logits, light))
+    assert payload[:2] == bytes((logits | (light is not None) << 1, len(values)))
     decoded = protocol.decode_decide(payload)
-    assert (list(decoded.values), decoded.logits) == (values, logits)
+    assert (list(decoded.values), decoded.logits, decoded.light) == (values, logits, light)
+
+
+def test_a_long_green_is_told_as_the_longest_there_is() -> None:
+    assert protocol.encode_decide(DecideRequest([7], False, protocol.Light(3, 1000))) == b"\x02\x01\x07\x00\x03\xff"
 
 
 def test_decide_requests_are_little_endian_int16() -> None:
     assert protocol.encode_decide(DecideRequest([1, -2, 0x1234])) == b"\x01\x03\x01\x00\xfe\xff\x34\x12"
 
 
-@pytest.mark.parametrize("values", [[32768], [-32769], [0] * 100])
+@pytest.mark.parametrize("values", [[32768], [-32769], [0] * 99])
 def test_decide_requests_that_do_not_fit(values: list[int]) -> None:
     with pytest.raises(ValueError):
         protocol.encode_decide(DecideRequest(values))
 
 
-@pytest.mark.parametrize("payload", [b"", b"\x01", b"\x01\x01\x00", b"\x01\x01\x00\x00\x00"])
+@pytest.mark.parametrize("payload", [b"", b"\x01", b"\x01\x01\x00", b"\x01\x01\x00\x00\x00", b"\x02\x01\x00\x00\x00"])
 def test_decide_requests_of_a_wrong_length(payload: bytes) -> None:
     with pytest.raises(MalformedFrame):
         protocol.decode_decide(payload)
 
 
 def test_the_hello_reply_byte_by_byte() -> None:
-    payload = bytes((1, 2, 3, 4)) + b"\x00\x24\xf4\x00" + b"\x00\xc2\x01\x00" + bytes((5, 60)) + bytes(range(32))
+    payload = bytes((1, 2, 3, 4)) + b"\x00\x24\xf4\x00" + b"\x00\xc2\x01\x00" + bytes((5, 60)) + bytes(range(32)) + b"\x07\x0a"
     reply = protocol.decode_hello_reply(payload)
     digest = bytes(range(32)).hex()
-    assert reply == HelloReply((1, 2), 3, 4, 16_000_000, 115_200, 5, 60, digest)
+    assert reply == HelloReply((1, 2), 3, 4, 16_000_000, 115_200, 5, 60, digest, 7, 10)
     assert protocol.encode_hello_reply(reply) == payload
 
 

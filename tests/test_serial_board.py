@@ -15,6 +15,7 @@ import serial
 import serial.rfc2217
 
 from hil.boards import SerialBoard, open_board
+from hil.boards.find_port import find_port
 from hil.faults import BoardDied
 from hil.link import Link, NoAnswer, WrongPolicy
 from hil.protocol import FrameSplitter, decode_frame
@@ -277,3 +278,48 @@ def test_a_closed_board_says_so() -> None:
     with pytest.raises(RuntimeError, match="not open"):
         board.write(b"x")
     board.close()
+
+
+class FoundPort:
+    """What pyserial tells of a port."""
+
+    def __init__(self, device: str, vid: int | None, pid: int | None) -> None:
+        self.device, self.vid, self.pid, self.description = device, vid, pid, "USB thing"
+
+
+UNO, CLONE, MODEM = (
+    FoundPort("/dev/ttyACM1", 0x2341, 0x43),
+    FoundPort("/dev/ttyUSB0", 0x1A86, 0x7523),
+    FoundPort("/dev/m", 1, 2),
+)
+
+
+class TestFindingTheBoard:
+    @pytest.fixture
+    def present(self, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+        def be(*ports: FoundPort) -> None:
+            monkeypatch.setattr("serial.tools.list_ports.comports", lambda: list(ports))
+
+        return be
+
+    def test_the_only_one_is_taken(self, present: Callable[..., None]) -> None:
+        present(MODEM, UNO, FoundPort("/dev/ttyS0", None, None))
+        assert str(find_port()) == "/dev/ttyACM1 (Arduino Uno)"
+        present(CLONE)
+        assert find_port().port == "/dev/ttyUSB0"
+
+    def test_several_are_asked_about(self, present: Callable[..., None]) -> None:
+        present(CLONE, UNO)
+        with pytest.raises(
+            InputError, match=r"several boards, so name one: /dev/ttyACM1 \(Arduino Uno\), /dev/ttyUSB0 \(CH340"
+        ):
+            find_port()
+        assert find_port(lambda found: found[1]).port == "/dev/ttyUSB0"
+
+    def test_none_says_what_is_there(self, present: Callable[..., None]) -> None:
+        present(MODEM)
+        with pytest.raises(InputError, match=r"no port looks like a board: present are /dev/m \(USB thing\)"):
+            find_port()
+        present()
+        with pytest.raises(InputError, match="is the board plugged in"):
+            find_port()

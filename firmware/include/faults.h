@@ -1,8 +1,8 @@
 /* Faults on demand, for tests that must see a verdict fail. Without these flags nothing of this is compiled.
  *
  * -DTL_SLOWDOWN_CYCLES=N  each decision takes N more clock cycles (on the host: N / 16 microseconds)
- * -DTL_FLIP_WEIGHT=K      one flipped bit in flash: weight K of the first intersection's layer 3 is read 64 off
- *                         (weight K is that of action K / hidden2 and hidden unit K % hidden2)
+ * -DTL_FLIP_WEIGHT=K      one flipped bit in flash: weight K of the first intersection's layer 3 is 64 off (weight K is that
+ *                         of action K / hidden2 and hidden unit K % hidden2); done by firmware/generate.py
  * -DTL_GARBAGE_AFTER=N    after N decisions every reply is scrambled (0, or just -DTL_GARBAGE: from the start)
  * -DTL_SILENT_AFTER=N     after N decisions nothing is answered any more (0: from the start)
  * -DTL_HANG_AFTER=N       after N decisions the program hangs, until the watchdog resets the chip
@@ -20,21 +20,17 @@ void faults_slow_down(void);
 #define FAULT_SLOWDOWN() ((void)0)
 #endif
 
-#ifdef TL_FLIP_WEIGHT
-MUST_USE uint8_t faults_read_weight(const FLASH uint8_t *weight);
-#define NEXT_WEIGHT(weights) faults_read_weight(weights++)
-#else
-#define NEXT_WEIGHT(weights) flash_next(&(weights))
-#endif
-
 #if defined(TL_GARBAGE) && !defined(TL_GARBAGE_AFTER)
 #define TL_GARBAGE_AFTER 0
 #endif
 #if defined(TL_GARBAGE_AFTER) || defined(TL_SILENT_AFTER) || defined(TL_HANG_AFTER)
-void faults_send(uint8_t byte);
-#define FAULT_SEND faults_send
+MUST_USE bool faults_swallow_reply(void);
+MUST_USE uint8_t faults_scramble(uint8_t byte);
+#define FAULT_SWALLOWS_REPLY() faults_swallow_reply()
+#define FAULT_SCRAMBLE(byte) faults_scramble(byte)
 #else
-#define FAULT_SEND uart_send
+#define FAULT_SWALLOWS_REPLY() false
+#define FAULT_SCRAMBLE(byte) (byte)
 #endif
 
 #endif

@@ -1,21 +1,37 @@
-/* The kernel: feature values in, logits and action out. One implementation is linked; KERNEL_ID says which. */
+/* The kernel: feature values in, logits and action out. One of three is compiled; KERNEL_ID says which. */
 #ifndef INFER_H
 #define INFER_H
 
 #include "policy.h"
 #include "types.h"
 
-#define KERNEL_PORTABLE_C 0
-#ifndef KERNEL_ID
-#define KERNEL_ID KERNEL_PORTABLE_C
-#endif
-
 struct decision {
     uint8_t action; /* the lowest index of the greatest logit */
-    int32_t logits[POLICY_ACTIONS_MAX];
+    int24 logits[POLICY_ACTIONS_MAX];
 };
 
+/* What infer() has found. Before that its place may hold the values of a request that comes in parts. */
+#define PARTS_BYTES (2 * POLICY_INPUTS_MAX + 2)
+extern union decision_or_parts {
+    struct decision decision;
+    uint8_t parts[PARTS_BYTES];
+} decision_or_parts __asm__("inferred");
+#define inferred (decision_or_parts.decision)
+
 /* `values`: net->inputs numbers, int16 little-endian, as they come over the wire. */
-void infer(const FLASH struct intersection *net, const uint8_t *values, struct decision *decision);
+#if KERNEL_ID == KERNEL_PORTABLE_C
+void infer(const FLASH struct intersection *net, const uint8_t *values);
+#else
+/* The kernels in assembly use nearly all registers and save Y alone: main, the only caller, has few to keep. */
+static inline void infer(const FLASH struct intersection *net, const uint8_t *values) {
+    register const FLASH struct intersection *first __asm__("r24") = net;
+    register const uint8_t *second __asm__("r22") = values;
+    __asm__ volatile("call infer_kernel"
+                     : "+r"(first), "+r"(second)
+                     :
+                     : "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "r16",
+                       "r17", "r18", "r19", "r20", "r21", "r26", "r27", "r30", "r31", "memory");
+}
+#endif
 
 #endif

@@ -7,6 +7,7 @@
 #define TYPES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __AVR__

@@ -5,11 +5,19 @@
 #include "types.h"
 
 void uart_start(void);
-MUST_USE bool uart_receive(uint8_t *byte); /* false: nothing has come */
-void uart_send(uint8_t byte);              /* waits while the ring is full */
+MUST_USE uint8_t uart_receive(void);        /* the next byte; only if the line is not quiet */
 MUST_USE bool uart_is_quiet(void);         /* nothing received waits to be read */
 
-MUST_USE uint16_t uart_ring_overruns(void); /* bytes lost since the receive ring was full; stops at 65535 */
-MUST_USE uint16_t uart_line_errors(void);   /* wrong stop bits and bytes lost in the hardware; stops at 65535 */
+/* Sending: bytes are put behind one another, may be changed where they lie, and go out once they are released. */
+uint8_t uart_put(uint8_t byte); /* returns the byte's place; waits while the ring is full of released bytes */
+void uart_set(uint8_t place, uint8_t byte);
+void uart_release(void);
+
+struct uart_counters { /* both stop at 255 */
+    uint8_t ring_overruns; /* bytes lost since the receive ring was full */
+    uint8_t line_errors;   /* wrong stop bits and bytes lost in the hardware */
+};
+MUST_USE uint8_t uart_ring_overruns(void);
+MUST_USE uint8_t uart_line_errors(void);
 
 #endif

@@ -16,18 +16,6 @@ void faults_slow_down(void) {
 #endif
 #endif
 
-#ifdef TL_FLIP_WEIGHT
-#include "policy.h"
-
-uint8_t faults_read_weight(const FLASH uint8_t *weight) {
-    const FLASH struct intersection *net = &policy_intersections[0];
-    const uint8_t row = TL_FLIP_WEIGHT / net->hidden2;
-    const uint8_t column = TL_FLIP_WEIGHT % net->hidden2;
-    const FLASH uint8_t *pair = net->layer3_weights + row / 2 * 2 * net->hidden2;
-    return weight == pair + 2 * column + row % 2 ? *weight ^ 0x40 : *weight;
-}
-#endif
-
 #ifdef TL_BALLAST_BYTES
 #ifdef __AVR__ /* in a section that the linker always keeps: it would run after main, which never ends */
 __attribute__((used, section(".fini8")))
@@ -37,7 +25,6 @@ const uint8_t faults_ballast[TL_BALLAST_BYTES] = {1};
 
 #if defined(TL_GARBAGE_AFTER) || defined(TL_SILENT_AFTER) || defined(TL_HANG_AFTER)
 #include "dispatch.h"
-#include "uart.h"
 
 #if defined(TL_GARBAGE_AFTER)
 #define SOUND_DECISIONS TL_GARBAGE_AFTER
@@ -47,28 +34,29 @@ const uint8_t faults_ballast[TL_BALLAST_BYTES] = {1};
 #define SOUND_DECISIONS TL_HANG_AFTER
 #endif
 
-static void fail(uint8_t byte) {
-#if defined(TL_GARBAGE_AFTER)
-    uart_send(byte == 0 || byte == 0xA5 ? byte : byte ^ 0xA5); /* the delimiter stays */
-#elif defined(TL_SILENT_AFTER)
-    (void)byte;
-#else
-    (void)byte;
-    for (;;) {
+static bool failing; /* the reply at hand */
+static bool next_fails = SOUND_DECISIONS == 0;
+
+/* The first SOUND_DECISIONS are answered as they should be; whole replies fail from then on. */
+bool faults_swallow_reply(void) {
+    failing = next_fails;
+    next_fails = dispatch_decisions() + 1 > SOUND_DECISIONS;
+#if defined(TL_HANG_AFTER)
+    while (failing) {
     }
+#endif
+#if defined(TL_SILENT_AFTER)
+    return failing;
+#else
+    return false;
 #endif
 }
 
-/* The first SOUND_DECISIONS are answered as they should be; whole replies fail from then on. */
-void faults_send(uint8_t byte) {
-    static bool failing = SOUND_DECISIONS == 0;
-    if (failing) {
-        fail(byte);
-    } else {
-        uart_send(byte);
-    }
-    if (byte == 0) {
-        failing = dispatch_decisions() + 1 > SOUND_DECISIONS;
-    }
+uint8_t faults_scramble(uint8_t byte) {
+#if defined(TL_GARBAGE_AFTER)
+    return failing ? byte ^ 0xA5 : byte;
+#else
+    return byte;
+#endif
 }
 #endif

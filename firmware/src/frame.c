@@ -1,34 +1,26 @@
-/* Reading and writing frames; pure, the same on chip and host. */
+/* Reading and writing frames; the same on chip and host. */
 #include "frame.h"
 
 #include "crc.h"
+#include "faults.h"
+#include "uart.h"
 
 #define COBS_FULL_BLOCK 0xFF /* a block of 254 data bytes without a zero behind it */
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are sent as they lie in memory");
 
 void frame_reader_reset(struct frame_reader *reader) {
     reader->length = 0;
     reader->block_left = 0;
-    reader->begun = false;
-    reader->zero_due = false;
-    reader->too_long = false;
-    reader->complete = false;
+    reader->code = 0;
     reader->crc = CRC_INITIAL;
 }
 
-static void store(struct frame_reader *reader, uint8_t byte) {
-    if (reader->length == FRAME_BYTES_MAX) {
-        reader->too_long = true;
-        return;
-    }
-    reader->bytes[reader->length++] = byte;
-    reader->crc = crc_update(reader->crc, byte);
-}
-
 static enum frame_status judge(const struct frame_reader *reader) {
-    if (!reader->begun) {
+    if (reader->code == 0) {
         return FRAME_INCOMPLETE; /* an empty frame: a sender may flush the line with it */
     }
-    if (reader->too_long) {
+    if (reader->length > FRAME_BYTES_MAX) {
         return FRAME_TOO_LONG;
     }
     if (reader->block_left != 0 || reader->length < FRAME_HEADER_BYTES + FRAME_CRC_BYTES) {
@@ -41,24 +33,28 @@ static enum frame_status judge(const struct frame_reader *reader) {
 }
 
 enum frame_status frame_reader_push(struct frame_reader *reader, uint8_t byte) {
-    if (reader->complete) {
-        frame_reader_reset(reader);
-    }
     if (byte == 0) {
-        reader->complete = true;
         return judge(reader);
     }
     if (reader->block_left != 0) {
         reader->block_left--;
-        store(reader, byte);
-        return FRAME_INCOMPLETE;
+    } else {
+        const uint8_t code = reader->code;
+        reader->code = byte;
+        reader->block_left = byte - 1;
+        if (code == 0 || code == COBS_FULL_BLOCK) {
+            return FRAME_INCOMPLETE;
+        }
+        byte = 0; /* what the block before stood for, now that another one follows */
     }
-    if (reader->zero_due) {
-        store(reader, 0);
+    const uint8_t length = reader->length;
+    if (length <= FRAME_BYTES_MAX) {
+        reader->length = length + 1;
+        if (length < FRAME_BYTES_MAX) {
+            reader->bytes[length] = byte;
+            reader->crc = crc_update(reader->crc, byte);
+        }
     }
-    reader->begun = true;
-    reader->block_left = byte - 1;
-    reader->zero_due = byte != COBS_FULL_BLOCK;
     return FRAME_INCOMPLETE;
 }
 
@@ -66,53 +62,63 @@ uint8_t frame_payload_length(const struct frame_reader *reader) {
     return reader->length - FRAME_HEADER_BYTES - FRAME_CRC_BYTES;
 }
 
-void frame_begin(struct frame_writer *writer, uint8_t type, uint8_t sequence, uint8_t intersection) {
-    writer->length = 0;
-    frame_put_u8(writer, FRAME_VERSION);
-    frame_put_u8(writer, type);
-    frame_put_u8(writer, sequence);
-    frame_put_u8(writer, intersection);
+/* The frame being sent */
+static uint16_t crc;
+static uint8_t code;       /* of the open COBS block, so far */
+static uint8_t code_place; /* where it goes */
+
+static void open_block(void) {
+    code = 1;
+    code_place = uart_put(0);
 }
 
-void frame_put_u8(struct frame_writer *writer, uint8_t value) {
-    if (writer->length < FRAME_BYTES_MAX) { /* always so: POLICY_MAX_PAYLOAD is the longest reply */
-        writer->bytes[writer->length++] = value;
+static void close_block(void) {
+    uart_set(code_place, code);
+    uart_release();
+}
+
+static void put(uint8_t byte) {
+    byte = FAULT_SCRAMBLE(byte);
+    if (byte == 0) {
+        close_block();
+        open_block();
+    } else {
+        code++;
+        (void)uart_put(byte);
     }
 }
 
-void frame_put_u16(struct frame_writer *writer, uint16_t value) {
-    frame_put_u8(writer, (uint8_t)value);
-    frame_put_u8(writer, (uint8_t)(value >> 8));
+void frame_begin(uint8_t type, uint8_t sequence, uint8_t intersection) {
+    crc = CRC_INITIAL;
+    open_block();
+    frame_put(FRAME_VERSION);
+    frame_put(type);
+    frame_put(sequence);
+    frame_put(intersection);
 }
 
-void frame_put_u32(struct frame_writer *writer, uint32_t value) {
-    frame_put_u16(writer, (uint16_t)value);
-    frame_put_u16(writer, (uint16_t)(value >> 16));
+void frame_put(uint8_t byte) {
+    crc = crc_update(crc, byte);
+    put(byte);
 }
 
-void frame_end(struct frame_writer *writer) {
-    uint16_t crc = CRC_INITIAL;
-    for (uint8_t i = 0; i < writer->length; i++) {
-        crc = crc_update(crc, writer->bytes[i]);
+void frame_put_bytes(const void *bytes, uint8_t count) {
+    for (const uint8_t *byte = bytes; count != 0; count--) {
+        frame_put(*byte++);
     }
-    frame_put_u16(writer, crc);
 }
 
-void frame_send(const struct frame_writer *writer, frame_sink send) {
-    uint8_t begin = 0;
-    for (;;) {
-        uint8_t end = begin;
-        while (end < writer->length && writer->bytes[end] != 0) {
-            end++;
-        }
-        send(end - begin + 1);
-        while (begin < end) {
-            send(writer->bytes[begin++]);
-        }
-        if (end == writer->length) {
-            break;
-        }
-        begin = end + 1;
+void frame_put_flash(const FLASH uint8_t *bytes, uint8_t count) {
+    for (; count != 0; count--) {
+        frame_put(*bytes++);
     }
-    send(0);
+}
+
+void frame_end(void) {
+    const uint16_t sum = crc;
+    put((uint8_t)sum);
+    put((uint8_t)(sum >> 8));
+    close_block();
+    (void)uart_put(0);
+    uart_release();
 }

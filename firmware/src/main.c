@@ -1,28 +1,52 @@
-/* The story: bytes come in, frames form, each one is answered, and in between the chip sleeps. */
+/* The story: bytes come in, frames form, each one is judged, decided if it asks for that, and answered; in between the chip
+ * sleeps.
+ */
 #include "board.h"
+#include "cycles.h"
 #include "dispatch.h"
 #include "faults.h"
+#include "flash_check.h"
 #include "frame.h"
+#include "infer.h"
 #include "uart.h"
 
+#ifdef __AVR__
+__attribute__((OS_main)) int main(void); /* it has nobody's registers to save */
+#endif
+
 static struct frame_reader request;
-static struct frame_writer reply;
+
+static inline void decide(const FLASH struct intersection *net) {
+    board_led(true);
+    cycles_start();
+    infer(net, dispatch_values(&request));
+    FAULT_SLOWDOWN();
+    const uint24 cycles = cycles_stop();
+    board_led(false);
+    dispatch_decided(net, &request, cycles);
+}
 
 int main(void) {
     board_start();
+    flash_check();
     frame_reader_reset(&request);
     for (;;) {
         board_feed_watchdog();
-        uint8_t byte;
-        if (!uart_receive(&byte)) {
+        if (uart_is_quiet()) {
             board_rest();
             continue;
         }
-        const enum frame_status status = frame_reader_push(&request, byte);
+        const enum frame_status status = frame_reader_push(&request, uart_receive());
         if (status == FRAME_INCOMPLETE) {
             continue;
         }
-        dispatch(status, &request, &reply);
-        frame_send(&reply, FAULT_SEND);
+        const FLASH struct intersection *net = dispatch_check(status, &request);
+        if (net != NULL) {
+            decide(net);
+        }
+        if (!FAULT_SWALLOWS_REPLY()) {
+            dispatch_answer(&request);
+        }
+        frame_reader_reset(&request);
     }
 }

@@ -1,5 +1,6 @@
 """What every board can do. A board moves bytes and tells when; it knows nothing of frames beyond their 0x00 delimiter."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from types import TracebackType
@@ -30,6 +31,14 @@ class Board(ABC):
     clock: ClassVar[Literal["cycles", "wall"]]
     # How long after opening (or a reset) the firmware may take until it answers, microseconds.
     boot_us: ClassVar[float]
+    # How often a board that boots is asked whether it is there.
+    hello_interval_us: ClassVar[float] = 250_000
+    # A byte's time on the line, microseconds; 0 where there is no line.
+    byte_us: float = 0.0
+    # After so long a silence nothing of a frame that had begun is still on its way.
+    settle_us: float = 0.0
+    # How long the firmware may think before it answers, as long as no answer has been seen.
+    first_turnaround_us: ClassVar[float] = math.inf
 
     @abstractmethod
     def open(self) -> None:

@@ -30,6 +30,7 @@ class HostBoard(Board):
     """Runs `program`, which reads requests from its stdin and writes replies to its stdout."""
 
     clock: ClassVar[Literal["cycles", "wall"]] = "wall"
+    settle_us: float = 30_000  # a busy machine may leave a process waiting so long
     boot_us: ClassVar[float] = 10_000_000  # a sanitized program on a busy machine
 
     def __init__(self, program: Path) -> None:

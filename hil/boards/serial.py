@@ -5,16 +5,13 @@ link repeats HELLO until the firmware answers. Times include the USB bridge's sh
 """
 
 import contextlib
-import errno
-import os
 import time
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import serial
-from serial.tools import list_ports
 
 from hil.boards.base import Board, ExchangeTiming
+from hil.boards.port_trouble import held_by, remedy
 from hil.boards.wall_clock import WallClockTiming, wall_clock_us
 from hil.faults import BoardDied
 from streetflow.errors import InputError
@@ -33,6 +30,7 @@ class SerialBoard(Board):
     """
 
     clock: ClassVar[Literal["cycles", "wall"]] = "wall"
+    settle_us: float = 20_000  # an FTDI bridge holds bytes back for 16 ms
     boot_us: ClassVar[float] = 5_000_000  # bootloaders wait 1 to 2.5 s, then the firmware starts
 
     def __init__(self, url: str, *, baud: int) -> None:
@@ -40,6 +38,7 @@ class SerialBoard(Board):
         self.description = f"board at {url}, {baud} baud"
         self.url = url
         self.baud = baud
+        self.byte_us = 10e6 / baud
         self._port: serial.SerialBase | None = None
         self._timing = WallClockTiming()
         self._held = b""
@@ -57,11 +56,13 @@ class SerialBoard(Board):
                 port.exclusive = True
                 port.write_timeout = WRITE_PATIENCE_S
             port.open()
+            with contextlib.suppress(AttributeError, OSError, ValueError):  # Linux alone has it, and not for every driver
+                port.set_low_latency_mode(True)
         except (ValueError, OSError) as fault:  # SerialException is an OSError
             if port is not None:
                 with contextlib.suppress(OSError):
                     port.close()
-            raise InputError(self.url, "", _remedy(self.url, fault)) from fault
+            raise InputError(self.url, "", remedy(self.url, fault)) from fault
         self._port = port
         self.drain()
 
@@ -138,10 +139,18 @@ class SerialBoard(Board):
     def timing(self) -> ExchangeTiming:
         return self._timing.exchange()
 
+    def set_line_rate(self, baud: int) -> None:
+        """Another baud rate from now on."""
+        port = self._open()
+        port.baudrate = baud
+        self.baud = baud
+        self.byte_us = 10e6 / baud
+        self.drain()
+
     def diagnosis(self) -> str:
         return (
-            "is the firmware on the board, built for this baud rate, and no other program at the port? "
-            "An Arduino needs up to 3 s after the port was opened"
+            f"usual causes, in order: the firmware was built for another baud rate than {self.baud}; it isn't on the board yet "
+            "(pio run -t upload); another program reads the port as well; an Arduino needs up to 3 s after the port was opened"
         )
 
     def _open(self) -> serial.SerialBase:
@@ -150,43 +159,4 @@ class SerialBoard(Board):
         return self._port
 
     def _gone(self, fault: Exception) -> BoardDied:
-        return BoardDied(f"{self.url}: the port failed ({fault}): was the cable pulled?{_held_by(self.url)}")
-
-
-def _remedy(url: str, fault: Exception) -> str:
-    """What went wrong when opening, and what to do about it."""
-    number = getattr(fault, "errno", None)
-    text = str(fault)
-    if number == errno.EACCES or "Permission denied" in text:
-        return "permission denied: add yourself to the group dialout (sudo usermod -aG dialout $USER) and log in again"
-    if number in (errno.EBUSY, errno.EAGAIN) or "exclusively lock" in text or "busy" in text:
-        return f"is in use by another program: close it{_held_by(url)}"
-    if "://" in url and isinstance(fault, ValueError):
-        return f"pyserial doesn't know this kind of URL ({text})"
-    if "://" in url:
-        return f"can't be reached: is the server running there? ({text})"
-    if number == errno.ENOENT or "No such file" in text or "FileNotFoundError" in text:
-        return f"there is no such port: {_ports_present()}"
-    return f"can't be opened as a serial port: {text}"
-
-
-def _ports_present() -> str:
-    ports = [f"{port.device} ({port.description})" for port in list_ports.comports()]
-    if not ports:
-        return "no serial port is present; is the board plugged in?"
-    return "present are " + ", ".join(ports)
-
-
-def _held_by(url: str) -> str:
-    """ "Who has the port, where /proc tells, as the end of a message; else ""."""
-    if not Path(url).exists():
-        return ""
-    target = os.path.realpath(url)
-    holders = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if process.name != str(os.getpid()) and any(
-                os.path.realpath(handle) == target for handle in (process / "fd").iterdir()
-            ):
-                holders.append(f"{(process / 'comm').read_text().strip()} (process {process.name})")
-    return f"; held by {', '.join(holders)}" if holders else ""
+        return BoardDied(f"{self.url}: the port failed ({fault}): was the cable pulled?{held_by(self.url)}")

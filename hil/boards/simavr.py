@@ -23,6 +23,7 @@ READ_CAPACITY_BYTES = 1024
 ENDLESS_LOOP = "__stop_program"  # avr-libc: where exit() ends
 RECEIVER_ON_US = 100_000  # a firmware without bootloader has its UART running long before
 FROM_THE_SHOP = ElfImage(((0, b"\xff\xcf"),), {})  # rjmp to itself; an empty flash would run through it in circles
+SETTLE_BYTES = 4
 NEVER = float("nan")
 
 
@@ -34,7 +35,9 @@ class SimavrBoard(Board):
     """
 
     clock: ClassVar[Literal["cycles", "wall"]] = "cycles"
-    boot_us: ClassVar[float] = 1_000_000
+    boot_us: ClassVar[float] = 3_000_000
+    hello_interval_us: ClassVar[float] = 150_000  # the check of a full flash takes 0.11 s at 8 MHz
+    first_turnaround_us: ClassVar[float] = 8_000  # the slowest kernel at 8 MHz takes half of it
 
     def __init__(self, elf: Path | None, *, f_cpu_hz: int, baud: int, bootloader: Path | None = None) -> None:
         """`baud` is the rate of the harness's end of the line; the chip's end is what the firmware sets."""
@@ -44,7 +47,7 @@ class SimavrBoard(Board):
         self.description = f"ATmega328P at {f_cpu_hz / 1e6:g} MHz, emulated by simavr, {baud} baud"
         self.elf = elf
         self.f_cpu_hz = f_cpu_hz
-        self.baud = baud
+        self._set_rate(baud)
         self._ffi, self._library = simavr_library()
         self._image = read_elf(elf) if elf is not None else FROM_THE_SHOP
         self._bootloader = read_bootloader(bootloader) if bootloader is not None else None
@@ -133,7 +136,7 @@ class SimavrBoard(Board):
 
     def set_line_rate(self, baud: int) -> None:
         """The harness's end of the line changes its baud rate."""
-        self.baud = baud
+        self._set_rate(baud)
         self._library.tl_set_baud(self._open(), baud)
 
     def timing(self) -> ExchangeTiming:
@@ -195,6 +198,11 @@ class SimavrBoard(Board):
         }
         found += [f"{count} {what}" for what, count in counts.items() if count]
         return ", ".join(found)
+
+    def _set_rate(self, baud: int) -> None:
+        self.baud = baud
+        self.byte_us = 10e6 / baud
+        self.settle_us = SETTLE_BYTES * self.byte_us
 
     def _load(self, chunks: Sequence[tuple[int, bytes]]) -> None:
         for address, content in chunks:

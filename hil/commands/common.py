@@ -32,6 +32,15 @@ EngineOption = Annotated[
         help="Traffic simulator: our own, or the real CityFlow where it is installed (same results).",
     ),
 ]
+KernelOption = Annotated[
+    str,
+    typer.Option(
+        "--kernel",
+        metavar="auto|unrolled|table|c",
+        help="How the chip computes the network, all with the same results: straight-line code (fastest), weights as data "
+        "(smallest), portable C. Default: unrolled where it fits the flash, else table.",
+    ),
+]
 ClearanceOption = Annotated[
     str | None,
     typer.Option(

@@ -1,5 +1,7 @@
 """`tinylight hil`: traffic with the chip in the loop, judged."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,14 +11,17 @@ from hil.commands.common import (
     ClearanceOption,
     EngineOption,
     JsonOption,
+    KernelOption,
     console,
     progress_bar,
     require_writable,
     say,
     trained_policy,
 )
+from streetflow.errors import InputError
 
 if TYPE_CHECKING:
+    from hil.boards.find_port import Candidate
     from hil.job import Job
     from hil.verdict import Verdict
 
@@ -25,9 +30,9 @@ def hil(
     board: Annotated[
         str,
         typer.Option(
-            metavar="simavr|host|URL",
+            metavar="simavr|host|auto|URL",
             help="Where the policy runs: simavr (emulated ATmega328P), host (the firmware built for this machine), or a real "
-            "board's serial port or pyserial URL, such as /dev/ttyUSB0 or rfc2217://bench:4000.",
+            "board's serial port or pyserial URL, such as /dev/ttyUSB0 or rfc2217://bench:4000; auto finds the port.",
         ),
     ] = "simavr",
     network: Annotated[
@@ -46,6 +51,31 @@ def hil(
     f_cpu: Annotated[int, typer.Option("--f-cpu", metavar="HZ", help="Clock of the chip.")] = 16_000_000,
     baud: Annotated[int, typer.Option(metavar="N", help="Speed of the serial line.")] = 115_200,
     clearance: ClearanceOption = None,
+    budget: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.001, help="What a decision may take, round trip, retries included.")
+    ] = 0.1,
+    faults: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Put faults on the line and the chip on purpose, such as bytes=0.05,reset@40,silence@90:2,seed=7 "
+            "(docs/faults.md).",
+        ),
+    ] = None,
+    kernel: KernelOption = "auto",
+    boards: Annotated[
+        str,
+        typer.Option(
+            metavar="one|per-intersection",
+            help="One chip for all intersections of a network, or one for each, side by side (real ones: --board URL,URL,...).",
+        ),
+    ] = "one",
+    logits: Annotated[
+        bool, typer.Option(help="Have the chip send all logits, to be compared; without them replies are shorter.")
+    ] = True,
+    min_green: Annotated[
+        int, typer.Option("--min-green", metavar="S", min=0, max=255, help="Seconds that a light stays green at least.")
+    ] = 0,
     json_file: JsonOption = None,
 ) -> None:
     """Run traffic with the chip in the loop, and judge it.
@@ -54,9 +84,11 @@ def hil(
     8-bit network and answers with the phase. The verdict covers latency (0.1 s), flash and RAM, equality with the integer
     reference on every logit, and the traffic's travel time. Exit code 1 if any verdict fails.
     """
+    from hil.boards.find_port import AUTO, find_port
+    from hil.fault_spec import FaultSpec
     from hil.job import Job
     from hil.json_file import write_json
-    from hil.summary import summary_table
+    from hil.summary import summary_row, summary_table
     from hil.verdict import latency_table, verdict_table
     from model import pretrained_policies
 
@@ -71,6 +103,12 @@ def hil(
 
         names = [entry.name for entry in list_networks() if entry.name in pretrained_policies()]
     require_writable(json_file)
+    if board == AUTO:
+        found = find_port(_choose if sys.stdin.isatty() else None)
+        say(f"board: {found}")
+        board = found.port
+    if boards not in ("one", "per-intersection"):
+        raise InputError("--boards", "", f"{boards!r} is neither one nor per-intersection")
     jobs = [
         Job.named(
             name,
@@ -81,6 +119,12 @@ def hil(
             f_cpu_hz=f_cpu,
             baud=baud,
             clearance=clearance,
+            budget_s=budget,
+            faults=FaultSpec.parse(faults) if faults is not None else None,
+            kernel=kernel,
+            logits=logits,
+            boards=boards,
+            min_green_s=min_green,
         )
         for name in names
     ]
@@ -98,13 +142,23 @@ def hil(
         console.print()
         verdicts.append((job.network.name, verdict))
     if len(verdicts) > 1:
-        console.print(summary_table(verdicts, "all runs (largest of each figure)"))
+        rows = [summary_row(name, verdict) for name, verdict in verdicts]
+        console.print(summary_table(rows, "all runs (largest of each figure)"))
     passed = all(verdict.passed for _, verdict in verdicts)
     if json_file is not None:
         runs = [verdict.as_dict() for _, verdict in verdicts]
         write_json({"passed": passed, "runs": runs}, json_file)
     say("PASS" if passed else "FAIL", style="bold green" if passed else "bold red")
     raise typer.Exit(0 if passed else 1)
+
+
+def _choose(found: "Sequence[Candidate]") -> "Candidate":
+    for number, candidate in enumerate(found, 1):
+        say(f"{number}: {candidate}")
+    while True:
+        number = typer.prompt("which board", type=int)
+        if 1 <= number <= len(found):
+            return found[number - 1]
 
 
 def _run_with_progress(job: "Job") -> "Verdict":

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from click.core import ParameterSource
 
 from hil.commands.common import say
 from streetflow.errors import InputError
@@ -89,7 +88,7 @@ def make_network(
             parameter.opts[0]
             for parameter in context.command.params
             if parameter.name not in _WITH_SOURCE
-            and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+            and getattr(context.get_parameter_source(str(parameter.name)), "name", "") == "COMMANDLINE"
         ]
         if unused:
             raise InputError(unused[0], "", "describes a new network; with --from there is one already")

@@ -1,23 +1,34 @@
 """`tinylight train`: from traffic to a policy file."""
 
-import csv
-from dataclasses import asdict, fields
+import ast
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from hil.commands.common import JsonOption, NetworkOption, console, progress_bar, require_writable, say
+from hil.commands.common import JsonOption, NetworkOption, console, parse_flows, progress_bar, require_writable, say
 from streetflow.errors import InputError
 
 if TYPE_CHECKING:
-    from model.training import EpisodeRow
+    from model.config import TrainingConfig
+    from streetflow.network import Network
 
 
 def train(
+    context: typer.Context,
     network: NetworkOption,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Policy file to write.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="TinyLight, or a baseline of the paper: EcoLight, CoLight, FRAP, MPLight, TLRP. A baseline takes --flow, "
+            "--seed and --clearance, and FILE is its weights (npz).",
+        ),
+    ] = "TinyLight",
     flow: Annotated[int, typer.Option(metavar="K", min=0, help="Demand to train on: flow_K.json.")] = 0,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of all randomness: same seed, same file.")] = 0,
     replicas: Annotated[
@@ -54,11 +65,29 @@ def train(
             help="Also try the weights after the N best refinement episodes; the best integers on the training flow stay.",
         ),
     ] = 0,
+    also_flows: Annotated[
+        str,
+        typer.Option(metavar="K,L-M", help="Flows to train on in turn with flow K; the network's others are held out."),
+    ] = "",
     share: Annotated[bool, typer.Option("--share", help="One network for all intersections, which must be alike.")] = False,
     double_q: Annotated[bool, typer.Option("--double-q", help="Double Q-learning.")] = False,
     updates_per_decision: Annotated[int, typer.Option(metavar="N", min=1, help="Minibatches learnt per decision.")] = 1,
+    halve_every: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Refinement episodes until the learning rate halves.")
+    ] = 10,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other field of model.config.TrainingConfig, e.g. gamma=0.95."),
+    ] = None,
     threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads; the result doesn't depend on it.")] = 2,
     device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where the networks train.")] = "cpu",
+    max_cycles: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Most cycles of a decision, as the chip's fitted model foretells."),
+    ] = None,
+    max_flash_bytes: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Largest firmware with one intersection, as the model foretells.")
+    ] = None,
     log: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Write loss, entropies and travel time of every episode here.")
     ] = None,
@@ -74,8 +103,9 @@ def train(
     except ImportError as fault:
         raise InputError("tinylight train", "", "needs PyTorch: pip install 'tinylight-hil[train]'") from fault
     from hil.json_file import write_json
-    from model.train_policy import train_policy
-    from model.training import EpisodeRow, Progress, TrainingConfig
+    from model.train_policy import searched_features, train_policy
+    from model.training import EpisodeRow, Progress
+    from model.training_log import write_log
     from streetflow.network import find_network
 
     if device not in ("cpu", "cuda"):
@@ -84,8 +114,27 @@ def train(
         raise InputError("--device", "", "PyTorch finds no CUDA device here")
     for file in (out, log, json_file):
         require_writable(file)
+    config = _config(
+        settings or [],
+        search_episodes=search_episodes,
+        refine_episodes=refine_episodes,
+        max_parameters=max_parameters,
+        max_cycles=max_cycles,
+        max_flash_bytes=max_flash_bytes,
+        kept_features=kept_features,
+        kept_episodes=kept_episodes,
+        also_flows=tuple(parse_flows(also_flows, len(find_network(network).flow_files))) if also_flows else (),
+        share=share,
+        double_q=double_q,
+        updates_per_decision=updates_per_decision,
+        halve_every=halve_every,
+    )
     found = find_network(network)
     found.flow_file(flow)
+    if model != "TinyLight":
+        _require_baseline_options(context)
+        _train_baseline(model, found, flow, seed, clearance, out)
+        return
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     resume_from = checkpoint if checkpoint.is_file() else None
     if resume_from is not None:
@@ -108,16 +157,7 @@ def train(
             replicas=replicas,
             features=features,
             clearance=clearance,
-            config=TrainingConfig(
-                search_episodes=search_episodes,
-                refine_episodes=refine_episodes,
-                max_parameters=max_parameters,
-                kept_features=kept_features,
-                kept_episodes=kept_episodes,
-                share=share,
-                double_q=double_q,
-                updates_per_decision=updates_per_decision,
-            ),
+            config=config,
             threads=threads,
             device=device,
             progress=told,
@@ -135,13 +175,58 @@ def train(
         kept = " + ".join(f"{feature.name} ({feature.width})" for feature in part.features)
         say(f"{part.id}: {kept} -> {part.hidden[0]} -> {part.hidden[1]} -> {len(part.phases)}, {part.n_parameters} parameters")
     if log is not None:
-        _write_log(rows, log)
+        write_log(rows, log, searched_features(found, flow, features, config), config.layer2_dims, config.layer3_dims)
     if json_file is not None:
         write_json(policy.model_dump(mode="json", include={"sha256", "network", "provenance", "measured"}), json_file)
 
 
-def _write_log(rows: list["EpisodeRow"], file: Path) -> None:
-    with file.open("w", newline="", encoding="utf-8") as stream:
-        table = csv.DictWriter(stream, [field.name for field in fields(rows[0])])
-        table.writeheader()
-        table.writerows(asdict(row) for row in rows)
+def _config(settings: Sequence[str], **options: Any) -> "TrainingConfig":
+    """The options with the `--set NAME=VALUE` on top; InputError for an unknown name or a value of another kind."""
+    from model.config import TrainingConfig
+
+    defaults = dataclasses.asdict(TrainingConfig())
+    for each in settings:
+        name, equals, text = each.partition("=")
+        if not equals or name not in defaults:
+            raise InputError("--set", each, f"must be NAME=VALUE with one of {', '.join(defaults)}")
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            raise InputError("--set", each, f"{text!r} is neither a number nor a tuple of numbers") from None
+        usual = defaults[name]
+        kinds = (int, type(None)) if usual is None else (int, float) if isinstance(usual, float) else (type(usual),)
+        if not isinstance(value, kinds) or isinstance(value, bool) is not isinstance(usual, bool):
+            raise InputError("--set", each, f"{text} isn't of the kind of the default, {usual}")
+        options[name] = value
+    return TrainingConfig(**options)
+
+
+def _require_baseline_options(context: typer.Context) -> None:
+    """InputError for an option that would be without effect."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if (
+            source is not None
+            and source.name == "COMMANDLINE"
+            and name not in ("network", "out", "model", "flow", "seed", "clearance")
+        ):
+            raise InputError(f"--{name.replace('_', '-')}", "", "a baseline has the paper's settings and doesn't take this")
+
+
+def _train_baseline(model: str, network: "Network", flow: int, seed: int, clearance: str, out: Path) -> None:
+    from model.evaluate import evaluate
+    from model.train_baseline import train_baseline_files
+    from model.value_training import BaselineProgress
+
+    with progress_bar() as bar:
+        task = bar.add_task(f"training {model} on {network.name}, flow {flow}", total=None)
+
+        def told(state: BaselineProgress) -> None:
+            label = f"{model}: travel time {state.average_travel_times_s[0]:.1f} s"
+            bar.update(task, description=label, completed=state.done_episodes, total=state.total_episodes)
+
+        (content,) = train_baseline_files(model, network, [(flow, seed, out)], clearance=clearance, progress=told)
+    (row,) = evaluate(network, out, [flow])
+    parameters = sum(array.size for name, array in content.arrays.items() if array.dtype.kind == "f")
+    say(f"{out}: {model}, weights {content.sha256[:12]}, {parameters} numbers")
+    say(f"flow {flow}: travel time {row.average_travel_time_s:.3f} s, throughput {row.throughput_veh_per_min:.3f} veh/min")

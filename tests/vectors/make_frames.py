@@ -19,7 +19,7 @@ HELLO, DECIDE, STATS, ERROR = 0x01, 0x02, 0x03, 0xFF
 REPLY = 0x80
 
 
-def content(kind: int, sequence: int, intersection: int, payload: bytes = b"", version: int = 1) -> bytes:
+def content(kind: int, sequence: int, intersection: int, payload: bytes = b"", version: int = 2) -> bytes:
     return bytes([version, kind, sequence, intersection]) + payload
 
 
@@ -33,7 +33,7 @@ def good(name: str, kind: int, sequence: int, intersection: int, payload: bytes 
         "name": name,
         "kind": "good",
         "encoded_hex": cobs.encode(closed(content(kind, sequence, intersection, payload))).hex(),
-        "version": 1,
+        "version": 2,
         "type": kind,
         "sequence": sequence,
         "intersection": intersection,
@@ -79,6 +79,7 @@ def good_frames() -> list[dict[str, Any]]:
         good("decide, all zero", DECIDE, 2, 0, decide([0] * 21)),
         good("decide, extreme values", DECIDE, 3, 2, decide([32767, -32768] * 10 + [256])),
         good("decide, no logits wanted", DECIDE, 4, 1, decide([5, 6, 7], flags=0)),
+        good("decide, with the light's state", DECIDE, 5, 0, decide([1, -1, 300], flags=3) + bytes([2, 255])),
         good("error reply", ERROR, 9, 3, bytes([4, 44])),
         good("decide reply", DECIDE | REPLY, 8, 0, struct.pack("<BBIB3i", 2, 7, 26_513, 3, -8_388_608, 0, 8_388_607)),
         good("unknown type", 0x55, 7, 0),
@@ -108,7 +109,7 @@ def bad_frames() -> list[dict[str, Any]]:
         bad("another CRC-16 (XMODEM)", "BAD_CRC", _with_xmodem(content(STATS, 33, 0)), 33),
         bad("last payload byte lost", "BAD_CRC", cobs.encode(whole[:-3] + whole[-2:]), 30, 1),
         bad("version 0", "BAD_VERSION", cobs.encode(closed(content(HELLO, 34, 1, version=0))), 34, 1),
-        bad("version 2", "BAD_VERSION", cobs.encode(closed(content(HELLO, 35, 0, version=2))), 35),
+        bad("version 1", "BAD_VERSION", cobs.encode(closed(content(HELLO, 35, 0, version=1))), 35),
         bad("wrong version and wrong CRC", "BAD_CRC", cobs.encode(closed(content(HELLO, 36, 0, version=9), crc_xor=1)), 36),
         bad("a single COBS code", "MALFORMED", b"\x01"),
         bad("two bytes", "MALFORMED", cobs.encode(b"\x01\x02")),

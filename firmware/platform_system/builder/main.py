@@ -33,7 +33,7 @@ def build_avr():
         SIZEDATAREGEXP=r"^(?:\.data|\.bss|\.noinit)\s+(\d+).*",
         SIZECHECKCMD="$SIZETOOL -A -d $SOURCES",
         UPLOADER="avrdude",
-        UPLOADERFLAGS=["-p", "$BOARD_MCU", "-c", "$UPLOAD_PROTOCOL", "-D"],
+        UPLOADERFLAGS=["-p", "$BOARD_MCU", "-c", "$UPLOAD_PROTOCOL"],
         UPLOADCMD="$UPLOADER $UPLOADERFLAGS -U flash:w:$SOURCES:i",
     )
     env.Append(
@@ -63,6 +63,8 @@ def build_avr():
 
 
 def find_port(target, source, env):
+    if env.subst("$UPLOAD_PROTOCOL") == "arduino":  # a bootloader erases page by page; a programmer has to erase the chip
+        env.Append(UPLOADERFLAGS=["-D"])
     if env.subst("$UPLOAD_SPEED"):
         env.Append(UPLOADERFLAGS=["-b", "$UPLOAD_SPEED"])
     if env.BoardConfig().get("upload.require_upload_port", False):

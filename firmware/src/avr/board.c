@@ -9,8 +9,6 @@
 
 #define WATCHDOG_TIMEOUT WDTO_1S /* a decision takes a hundredth of it; an alarm ends each sleep far earlier */
 
-extern uint8_t boot_reset_cause; /* boot.S */
-
 ISR(ALARM_VECTOR) {
     /* it only has to end the sleep */
 }
@@ -22,10 +20,6 @@ void board_start(void) {
     uart_start();
     wdt_enable(WATCHDOG_TIMEOUT);
     sei();
-}
-
-void board_feed_watchdog(void) {
-    wdt_reset();
 }
 
 /* The alarm may only ring during the rest, so that it never falls into the timed part of a decision. */
@@ -41,16 +35,4 @@ void board_rest(void) {
     }
     sei();
     ALARM_INTERRUPTS = 0;
-}
-
-void board_led(bool lit) {
-    if (lit) {
-        LED_PORT |= _BV(LED_BIT);
-    } else {
-        LED_PORT &= (uint8_t)~_BV(LED_BIT);
-    }
-}
-
-uint8_t board_reset_cause(void) {
-    return boot_reset_cause;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cycles.h"
+#include "flash_check.h"
 #include "frame.h"
 #include "stack.h"
 #include "uart.h"
@@ -38,34 +39,45 @@ bool uart_is_quiet(void) {
     return input_position == input_length;
 }
 
-bool uart_receive(uint8_t *byte) {
-    if (uart_is_quiet()) {
-        return false;
-    }
-    *byte = input[input_position++];
-    return true;
+uint8_t uart_receive(void) {
+    return input[input_position++];
 }
 
-void uart_send(uint8_t byte) {
-    if (output_length == OUTPUT_BYTES) {
+uint8_t uart_put(uint8_t byte) {
+    output[output_length] = byte;
+    return (uint8_t)output_length++;
+}
+
+void uart_set(uint8_t place, uint8_t byte) {
+    output[place] = byte;
+}
+
+void uart_release(void) {
+    if (output[output_length - 1] == 0) { /* the end of a frame, which the buffer is made for */
         flush();
     }
-    output[output_length++] = byte;
 }
 
-uint16_t uart_ring_overruns(void) {
+uint8_t uart_ring_overruns(void) {
     return 0;
 }
 
-uint16_t uart_line_errors(void) {
+uint8_t uart_line_errors(void) {
     return 0;
 }
 
 void cycles_start(void) {
 }
 
-uint32_t cycles_stop(void) {
+uint24 cycles_stop(void) {
     return 0;
+}
+
+void flash_check(void) {
+}
+
+bool flash_is_sound(void) {
+    return true;
 }
 
 uint16_t stack_untouched_bytes(void) {
@@ -79,11 +91,7 @@ uint16_t stack_static_bytes(void) {
 void board_start(void) {
 }
 
-void board_feed_watchdog(void) {
-}
-
 void board_rest(void) {
-    flush();
     ssize_t length;
     do {
         length = read(STDIN_FILENO, input, INPUT_BYTES);
@@ -96,12 +104,4 @@ void board_rest(void) {
     }
     input_length = (size_t)length;
     input_position = 0;
-}
-
-void board_led(bool lit) {
-    (void)lit;
-}
-
-uint8_t board_reset_cause(void) {
-    return 0;
 }

@@ -1,0 +1,90 @@
+"""After linking: makes the CRC over the whole program 0, by the two bytes at the symbol `flash_patch`.
+
+A CRC is linear: each bit of the two bytes flips a fixed pattern of the result. Which bits are needed is the solution of 16
+equations over bits.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+SYMBOL = b"flash_patch"
+CRC_INITIAL = 0xFFFF
+RAM_BASE = 0x800000  # avr-gcc's ELF addresses of data memory start here
+TABLE: list[int] = []
+for number in range(256):
+    value = number
+    for _ in range(8):
+        value = value >> 1 ^ (0x8408 if value & 1 else 0)
+    TABLE.append(value)
+
+
+def crc(data: bytes, start: int = CRC_INITIAL) -> int:
+    """CRC-16/MCRF4XX, as firmware/include/crc.h."""
+    for byte in data:
+        start = start >> 8 ^ TABLE[(start ^ byte) & 0xFF]
+    return start
+
+
+def patch(elf_file: Path) -> None:
+    """Rewrites the file. ValueError if it has no such symbol, or does not lie in flash from address 0 without a gap."""
+    elf = bytearray(elf_file.read_bytes())
+    image, places = bytearray(), []
+    for offset, address, size in sorted(_segments(elf), key=lambda segment: segment[1]):
+        if address != len(image):
+            raise ValueError(f"{elf_file}: a gap in flash at {len(image)}")
+        places += range(offset, offset + size)
+        image += elf[offset : offset + size]
+    at = _symbol(elf)
+    if at + 2 > len(image):
+        raise ValueError(f"{elf_file}: {SYMBOL.decode()} lies outside of the program")
+    image[at : at + 2] = solution(bytes(image), at)
+    for number in (at, at + 1):
+        elf[places[number]] = image[number]
+    elf_file.write_bytes(elf)
+
+
+def solution(image: bytes, at: int) -> bytes:
+    """The two bytes at `at` with which the CRC of the whole is 0."""
+    before, behind = crc(image[:at]), image[at + 2 :]
+    constant = crc(bytes(2) + behind, before)
+    rows = [(crc((1 << bit).to_bytes(2, "little") + behind, before) ^ constant, 1 << bit) for bit in range(16)]
+    wanted, bits = constant, 0
+    for column in range(16):  # Gauss: one row per column, the others cleared of it
+        pivot = next(number for number in range(column, 16) if rows[number][0] >> column & 1)
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        pattern, chosen = rows[column]
+        rows = [
+            (row[0] ^ pattern, row[1] ^ chosen) if number != column and row[0] >> column & 1 else row
+            for number, row in enumerate(rows)
+        ]
+    for column in range(16):
+        if wanted >> column & 1:
+            bits ^= rows[column][1]
+    return bits.to_bytes(2, "little")
+
+
+def _segments(elf: bytes) -> Iterator[tuple[int, int, int]]:
+    """(file offset, flash address, bytes) of what is loaded into flash; an ELF32 file, low byte first."""
+    start, entry_bytes, count = struct.unpack_from("<I", elf, 28)[0], *struct.unpack_from("<HH", elf, 42)
+    for number in range(count):
+        kind, offset, _, address, size = struct.unpack_from("<IIIII", elf, start + number * entry_bytes)
+        if kind == 1 and size and address < RAM_BASE:
+            yield offset, address, size
+
+
+def _symbol(elf: bytes) -> int:
+    """The address of SYMBOL."""
+    start, entry_bytes, count = struct.unpack_from("<I", elf, 32)[0], *struct.unpack_from("<HH", elf, 46)
+    sections = [struct.unpack_from("<IIIIIIIIII", elf, start + number * entry_bytes) for number in range(count)]
+    for _, kind, _, _, offset, size, link, _, _, each in sections:
+        if kind != 2:  # a symbol table
+            continue
+        names = sections[link][4]
+        for at in range(offset, offset + size, each):
+            name, value = struct.unpack_from("<II", elf, at)
+            if elf[names + name :].startswith(SYMBOL + b"\0") if name else False:
+                return int(value)
+    raise ValueError(f"no symbol {SYMBOL.decode()}")

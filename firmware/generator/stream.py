@@ -1,0 +1,118 @@
+"""Data of the kernel `table` (firmware/src/avr/table.S): per intersection one run of bytes that it reads from front to back.
+
+    features   each: width, offset (2 bytes), multiplier (2), factor, window, limit (2); a 0 behind the last
+    layers     each: matrices, a 0 behind the last
+
+A layer's rows are cut into blocks of at most ROWS_MAX, whose sums lie in registers. A block is one matrix (layer 1: one per
+feature): number of rows, stage bits, the rows' biases (3 bytes each), number of columns, the weights column by column; behind
+the block's last matrix, except in layer 3, the rows' scales. A weight w is stored as w + 128.
+
+A shift is stored as a window and a factor: of the product's bytes p, `window` and `window` + 1 hold the result once they are
+multiplied by the power of two `factor` (0: there is no shift). `limit` is the greatest value (less offset) that does not
+saturate. A row's scale is multiplier and factor where the window is 1, as it nearly always is; else 0, window, multiplier,
+factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from generator.policy import INPUT_MAX, JsonObject, n_inputs
+
+ROWS_MAX = 6
+FROM_EVEN, FROM_ODD, PLAIN, TOTALS, ADD, STORE = (1 << bit for bit in range(6))  # stage bits, as in table.S
+WEIGHT_EXCESS = 128
+USUAL_WINDOW = 1
+
+
+def text(parts: Sequence[JsonObject]) -> str:
+    """The assembly source of all intersections' bytes."""
+    lines = []
+    for number, part in enumerate(parts):
+        data = bytes(stream(part))
+        lines.append(f"KERNEL_DATA {number}")
+        lines += ["    .byte " + ", ".join(str(value) for value in data[i : i + 24]) for i in range(0, len(data), 24)]
+    return "\n".join(lines) + "\n"
+
+
+def constants(parts: Sequence[JsonObject]) -> dict[str, int]:
+    """Sizes of the kernel's buffers, which block sizes it must have code for, and whether there is a layer 1 of several
+    features."""
+    rows = {size for part in parts for height in (*part["hidden"], len(part["phases"])) for size in block_sizes(height)}
+    return {
+        "KERNEL_EVEN_BYTES": max(max(n_inputs(part), part["hidden"][1]) for part in parts),
+        "TABLE_ROWS_MAX": max(rows),
+        "TABLE_FEATURES_MAX": max(len(part["features"]) for part in parts),
+    } | {f"TABLE_ROWS_{size}": int(size in rows) for size in range(1, ROWS_MAX + 1)}
+
+
+def block_sizes(rows: int) -> list[int]:
+    """As few blocks as it takes, as even as can be."""
+    blocks = -(-rows // ROWS_MAX)
+    return [rows // blocks + (number < rows % blocks) for number in range(blocks)]
+
+
+def stream(part: JsonObject) -> Iterator[int]:
+    """All bytes of one intersection."""
+    for feature in part["features"]:
+        multiplier, shift = feature["multiplier"], feature["shift"]
+        window, factor = _window(shift) if shift else (0, 0)
+        yield from (feature["width"], *_bytes(feature["offset"], 2), *_bytes(multiplier, 2), factor, window)
+        least_255 = -(-((INPUT_MAX << shift) - ((1 << shift) >> 1)) // multiplier)
+        yield from _bytes(min(least_255 - 1, 0xFFFF), 2)
+    yield 0
+    layer1, layer2, layer3 = part["layer1"], part["layer2"], part["layer3"]
+    last = len(part["features"]) - 1
+    stages = [_branch_stage(number, last) for number in range(last + 1)]
+    yield from _layer(layer1["weights"], layer1["biases"], stages, layer1)
+    yield from _layer([layer2["weights"]], [layer2["biases"]], [FROM_ODD], layer2)
+    yield from _layer([layer3["weights"]], [layer3["biases"]], [FROM_EVEN | PLAIN], None)
+
+
+def _branch_stage(number: int, last: int) -> int:
+    """The sums of all branches but the last are stored; those of all but the first are added to what is there."""
+    stage = 0 if last == 0 else TOTALS
+    return stage | (0 if number else FROM_EVEN) | (ADD if number else 0) | (STORE if number < last else 0)
+
+
+def _layer(
+    matrices: Sequence[Sequence[Sequence[int]]],
+    biases: Sequence[Sequence[int]],
+    stages: Sequence[int],
+    scales: JsonObject | None,
+) -> Iterator[int]:
+    begin = 0
+    for size in block_sizes(len(biases[0])):
+        rows = slice(begin, begin + size)
+        for weights, bias, stage in zip(matrices, biases, stages, strict=True):
+            yield from (size, stage)
+            for value in bias[rows]:
+                yield from _bytes(value, 3)
+            yield len(weights[0])
+            for column in zip(*weights[rows], strict=True):
+                yield from (weight + WEIGHT_EXCESS for weight in column)
+        if scales is not None:
+            for multiplier, shift in zip(scales["multipliers"][rows], scales["shifts"][rows], strict=True):
+                yield from _scale(multiplier, shift)
+        begin += size
+    yield 0
+
+
+def _scale(multiplier: int, shift: int) -> Iterator[int]:
+    while shift <= 8 and multiplier <= INPUT_MAX // 2:  # the same scale, with the usual window if that can be
+        multiplier, shift = 2 * multiplier, shift + 1
+    while shift > 16 and multiplier % 2 == 0:
+        multiplier, shift = multiplier // 2, shift - 1
+    window, factor = _window(shift)
+    if window != USUAL_WINDOW:
+        yield from (0, window)
+    yield from (multiplier, factor)
+
+
+def _window(shift: int) -> tuple[int, int]:
+    window = (shift - 1) // 8
+    return window, 1 << 8 * (window + 1) - shift
+
+
+def _bytes(value: int, count: int) -> tuple[int, ...]:
+    return tuple((value & (1 << 8 * count) - 1).to_bytes(count, "little"))

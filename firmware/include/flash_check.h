@@ -1,0 +1,13 @@
+/* Whether the program's bytes in flash are still those that were built: a CRC over all of them, once at boot.
+ *
+ * After linking, firmware/flash_crc.py chooses two bytes of boot.S such that the CRC is 0.
+ */
+#ifndef FLASH_CHECK_H
+#define FLASH_CHECK_H
+
+#include "types.h"
+
+void flash_check(void);
+MUST_USE bool flash_is_sound(void); /* always, on the host */
+
+#endif

@@ -1,0 +1,24 @@
+/* The rings between the UART's interrupts and the program; for the two files that know them. */
+#ifndef UART_RINGS_H
+#define UART_RINGS_H
+
+#include "policy_dimensions.h"
+
+/* Powers of two. What the chip receives while it computes must fit the one; in stop and wait that is nothing. Sending never
+ * waits where the other holds a whole frame, and could not go on if it held less than a COBS block.
+ */
+#define RECEIVE_RING_BYTES 64
+#if POLICY_MAX_PAYLOAD + 8 < 64
+#define SEND_RING_BYTES 64
+#elif POLICY_MAX_PAYLOAD + 8 < 128
+#define SEND_RING_BYTES 128
+#else
+#define SEND_RING_BYTES 256
+#endif
+#define RECEIVE_MASK (RECEIVE_RING_BYTES - 1)
+#define SEND_MASK (SEND_RING_BYTES - 1)
+
+#define RECEIVED_HEAD GPIOR1 /* next to be written, by the interrupt: free I/O registers, read in one cycle */
+#define RECEIVED_TAIL GPIOR2 /* next to be read */
+
+#endif

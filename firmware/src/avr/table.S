@@ -1,0 +1,398 @@
+/* The kernel `table`: one run of bytes per intersection, read from front to back. What they mean: firmware/generator/stream.py.
+ *
+ * The sums of a block of up to 6 rows lie in r2..r19, 24 bits each ("slots"); slot n holds the block's first row where the
+ * block has n rows. Code for all slots is a chain that is entered at slot n and runs down to slot 1. An unsigned weight w + 128
+ * adds 128 * input too much; the inputs' sum is taken along and the excess subtracted at the end. All of it is modulo 2^24, and
+ * since the true sum fits, what comes out is the true sum. Columns whose input is 0 are passed over.
+ *
+ * Z runs through the bytes, X through a layer's inputs, Y through its outputs.
+ */
+#include "kernel.h"
+
+#if KERNEL_ID == KERNEL_TABLE
+
+#include <avr/io.h>
+
+#define STAGE _SFR_IO_ADDR(GPIOR0) /* bits of a matrix: what is done with its sums */
+#define FROM_EVEN 0                /* begins with the first input, in kernel_even */
+#define FROM_ODD 1                 /* ... in kernel_odd */
+#define PLAIN 2                    /* stored as they are: logits */
+#define TOTALS 3                   /* one of several branches of layer 1 */
+#define ADD 4                      /* added to the branches before it */
+#define STORE 5                    /* others follow */
+
+    .section .bss.kernel_even, "aw", @nobits
+kernel_even: /* the inputs, then the activations of layer 2 */
+    .skip KERNEL_EVEN_BYTES
+    .section .bss.kernel_odd, "aw", @nobits
+kernel_odd: /* the activations of layer 1 */
+    .skip POLICY_HIDDEN1_MAX
+#if TABLE_FEATURES_MAX > 1
+    .section .bss.kernel_totals, "aw", @nobits
+kernel_totals: /* layer 1: a block's sums over the branches so far */
+    .skip 3 * TABLE_ROWS_MAX
+#endif
+
+.macro KERNEL_DATA number
+    .section .progmem.data.kernel_\number, "a", @progbits
+    .global kernel_\number
+    .type kernel_\number, @object
+kernel_\number:
+.endm
+
+    .set table_rows_1, TABLE_ROWS_1
+    .set table_rows_2, TABLE_ROWS_2
+    .set table_rows_3, TABLE_ROWS_3
+    .set table_rows_4, TABLE_ROWS_4
+    .set table_rows_5, TABLE_ROWS_5
+    .set table_rows_6, TABLE_ROWS_6
+
+.macro SLOTS what
+    .irp slot, "6,r17,r18,r19", "5,r14,r15,r16", "4,r11,r12,r13", "3,r8,r9,r10", "2,r5,r6,r7", "1,r2,r3,r4"
+    \what \slot
+    .endr
+.endm
+
+.macro POINT low, high, to
+    ldi \low, lo8(\to)
+    ldi \high, hi8(\to)
+.endm
+
+/* const FLASH struct intersection *net in r25:r24, const uint8_t *values in r23:r22; see infer.h for what it leaves alone */
+    .section .text.infer_kernel, "ax", @progbits
+    .global infer_kernel
+    .type infer_kernel, @function
+infer_kernel:
+    push r28
+    push r29
+    movw r30, r24
+    adiw r30, INTERSECTION_KERNEL
+    lpm r24, Z+
+    lpm r25, Z+
+    movw r30, r24
+    movw r26, r22
+    POINT r28, r29, kernel_even
+feature:
+    lpm r8, Z+ /* width */
+    tst r8
+    breq layers_0
+    lpm r2, Z+ /* offset */
+    lpm r3, Z+
+    lpm r4, Z+ /* multiplier */
+    lpm r5, Z+
+    lpm r6, Z+ /* factor */
+    lpm r7, Z+ /* window */
+    lpm r9, Z+ /* the greatest that does not give 255 */
+    lpm r10, Z+
+value:
+    ld r24, X+
+    ld r25, X+
+    clr r22
+    sub r24, r2
+    sbc r25, r3
+    breq scaled
+    brlt scaled
+    ldi r22, 255
+    cp r9, r24
+    cpc r10, r25
+    brlo scaled
+    tst r6
+    breq whole
+    mul r25, r5 /* the product fits three bytes, r22..r20 */
+    mov r22, r0
+    mul r24, r4
+    movw r20, r0
+    mul r24, r5
+    add r21, r0
+    adc r22, r1
+    mul r25, r4
+    add r21, r0
+    adc r22, r1
+    clr r23
+    mov r25, r6
+    mov r24, r7
+    rcall narrow_window
+    rjmp scaled
+whole: /* no shift: what does not saturate is a product of two bytes that fits one */
+    mul r24, r4
+    mov r22, r0
+scaled:
+    st Y+, r22
+    dec r8
+    brne value
+    rjmp feature
+
+layers_0: /* for who counts the cycles from here */
+    POINT r28, r29, kernel_odd
+    rcall layer
+    POINT r28, r29, kernel_even
+    rcall layer
+    POINT r28, r29, inferred+1
+    rcall layer
+
+/* The first of the greatest logits, which end at Y */
+    POINT r26, r27, inferred+1
+    ldi r23, 0x80 /* the greatest so far: the least there is */
+    clr r22
+    clr r21
+    clr r25 /* number of the logit */
+compare:
+    ld r18, X+
+    ld r19, X+
+    ld r20, X+
+    cp r21, r18
+    cpc r22, r19
+    cpc r23, r20
+    brge not_greater
+    mov r21, r18
+    mov r22, r19
+    mov r23, r20
+    mov r24, r25
+not_greater:
+    inc r25
+    cp r26, r28
+    brne compare
+    sts inferred, r24
+    clr r1
+    pop r29
+    pop r28
+    ret
+
+/* All matrices of a layer */
+layer:
+    lpm r24, Z+ /* rows */
+    tst r24
+    breq done
+    lpm r25, Z+
+    out STAGE, r25
+    sbic STAGE, FROM_EVEN
+    rjmp from_even
+    sbis STAGE, FROM_ODD
+    rjmp sized
+    POINT r26, r27, kernel_odd
+    rjmp sized
+from_even:
+    POINT r26, r27, kernel_even
+sized:
+    rcall matrix
+    rjmp layer
+
+matrix:
+    .irp rows, 6, 5, 4, 3, 2, 1
+    .if table_rows_\rows
+    cpi r24, \rows
+    brne .+2
+    rjmp rows_\rows
+    .endif
+    .endr
+done:
+    ret
+
+.macro MULTIPLY slot, low, middle, high
+    .if \slot <= block
+    lpm r0, Z+
+    mul r0, r23
+    add \low, r0
+    adc \middle, r1
+    adc \high, r20
+    .endif
+.endm
+
+.macro ROWS rows
+    .set block, \rows
+4:  adiw r30, \rows /* the weights of an input that is 0 */
+    rjmp 2f
+rows_\rows:
+    rcall biases_\rows
+    lpm r25, Z+ /* columns */
+    clr r20
+    clr r21 /* sum of the inputs, of which all rows have 128 times too much */
+    clr r22
+1:  ld r23, X+
+    tst r23
+    breq 4b
+    SLOTS MULTIPLY
+    add r21, r23
+    adc r22, r20
+2:  dec r25
+    brne 1b
+    lsr r22 /* times 256, by its place, and a half */
+    ror r21
+    ror r20
+    rcall excess_\rows
+    sbic STAGE, PLAIN
+    rjmp store_\rows
+#if TABLE_FEATURES_MAX > 1
+    sbis STAGE, TOTALS
+    rjmp activate_\rows
+    rcall relu_\rows
+    movw r0, r28
+    POINT r28, r29, kernel_totals
+    sbic STAGE, ADD
+    rcall add_\rows
+    sbis STAGE, STORE
+    rjmp 3f
+    POINT r28, r29, kernel_totals
+    rcall store_\rows
+    movw r28, r0
+    ret
+3:  movw r28, r0
+#endif
+    rjmp activate_\rows
+.endm
+
+    .irp rows, 6, 5, 4, 3, 2, 1
+    .if table_rows_\rows
+    ROWS \rows
+    .endif
+    .endr
+
+.macro BIAS slot, low, middle, high
+    .if \slot <= TABLE_ROWS_MAX
+biases_\slot:
+    lpm \low, Z+
+    lpm \middle, Z+
+    lpm \high, Z+
+    .endif
+.endm
+
+.macro EXCESS slot, low, middle, high
+    .if \slot <= TABLE_ROWS_MAX
+excess_\slot:
+    sub \low, r20
+    sbc \middle, r21
+    sbc \high, r22
+    .endif
+.endm
+
+.macro RELU slot, low, middle, high
+    .if \slot <= TABLE_ROWS_MAX
+relu_\slot:
+    tst \high
+    brpl 1f
+    clr \low
+    clr \middle
+    clr \high
+1:
+    .endif
+.endm
+
+.macro ADD_TOTAL slot, low, middle, high
+    .if \slot <= TABLE_ROWS_MAX
+add_\slot:
+    ld r23, Y+
+    add \low, r23
+    ld r23, Y+
+    adc \middle, r23
+    ld r23, Y+
+    adc \high, r23
+    .endif
+.endm
+
+.macro STORE_SUM slot, low, middle, high
+    .if \slot <= TABLE_ROWS_MAX
+store_\slot:
+    st Y+, \low
+    st Y+, \middle
+    st Y+, \high
+    .endif
+.endm
+
+.macro ACTIVATE slot, low, middle, high
+    .if \slot <= TABLE_ROWS_MAX
+activate_\slot:
+    mov r21, \low
+    mov r24, \middle
+    mov r23, \high
+    rcall activate
+    .endif
+.endm
+
+    SLOTS BIAS
+    ret
+    SLOTS EXCESS
+    ret
+#if TABLE_FEATURES_MAX > 1
+    SLOTS RELU
+    ret
+    SLOTS ADD_TOTAL
+    ret
+#endif
+    SLOTS STORE_SUM
+    ret
+    SLOTS ACTIVATE
+    ret
+
+/* product r23..r20 (its window: r22:r21) * factor r25; r24 = 0. Gives r22, 255 if it does not fit. */
+.macro NARROW
+    mul r22, r25
+    mov r22, r0
+    or r23, r1
+    brne 1f
+    mul r21, r25
+    add r22, r1
+    lsl r0 /* the bit to round by */
+    adc r22, r24
+    brcc 2f
+1:  ldi r22, 255
+2:
+.endm
+
+/* The next output: min(255, (r23:r24:r21 * multiplier + half) >> shift). Slot 6 is free by now. */
+activate:
+    ldi r19, 1 /* the usual window */
+    lpm r25, Z+
+    tst r25
+    breq 4f
+    tst r23
+    brmi 6f
+3:  mul r23, r25
+    movw r22, r0
+    mul r21, r25
+    movw r20, r0
+    mul r24, r25
+    clr r24
+    add r21, r0
+    adc r22, r1
+    adc r23, r24
+    lpm r25, Z+
+    cpi r19, 1
+    brne 5f
+    NARROW
+    st Y+, r22
+    ret
+4:  lpm r19, Z+
+    lpm r25, Z+
+    tst r23
+    brpl 3b
+6:  adiw r30, 1 /* the factor of a negative sum */
+    clr r22
+    st Y+, r22
+    ret
+5:  mov r24, r19
+    rcall narrow_window
+    st Y+, r22
+    ret
+
+/* NARROW of any window, whose number is in r24 */
+narrow_window:
+    cpi r24, 1
+    breq 4f
+    brcc 3f
+    or r23, r22 /* window 0 */
+    mov r22, r21
+    mov r21, r20
+    rjmp 4f
+3:  mov r21, r22 /* window 2, and again for 3 */
+    mov r22, r23
+    clr r23
+    dec r24
+    cpi r24, 1
+    brne 3b
+4:  clr r24
+    NARROW
+    ret
+
+#include "policy_kernel.inc"
+
+#endif

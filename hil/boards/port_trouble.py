@@ -1,0 +1,47 @@
+"""What can be wrong with a serial port, and what to do about it, in words."""
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+
+from serial.tools import list_ports
+
+
+def remedy(url: str, fault: Exception) -> str:
+    """What went wrong when opening, and what to do about it."""
+    number = getattr(fault, "errno", None)
+    text = str(fault)
+    if number == errno.EACCES or "Permission denied" in text:
+        return "permission denied: add yourself to the group dialout (sudo usermod -aG dialout $USER) and log in again"
+    if number in (errno.EBUSY, errno.EAGAIN) or "exclusively lock" in text or "busy" in text:
+        return f"is in use by another program: close it{held_by(url)}"
+    if "://" in url and isinstance(fault, ValueError):
+        return f"pyserial doesn't know this kind of URL ({text})"
+    if "://" in url:
+        return f"can't be reached: is the server running there? ({text})"
+    if number == errno.ENOENT or "No such file" in text or "FileNotFoundError" in text:
+        return f"there is no such port: {ports_present()}"
+    return f"can't be opened as a serial port: {text}"
+
+
+def ports_present() -> str:
+    ports = [f"{port.device} ({port.description})" for port in list_ports.comports()]
+    if not ports:
+        return "no serial port is present; is the board plugged in?"
+    return "present are " + ", ".join(ports)
+
+
+def held_by(url: str) -> str:
+    """ "Who has the port, where /proc tells, as the end of a message; else ""."""
+    if not Path(url).exists():
+        return ""
+    target = os.path.realpath(url)
+    holders = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if process.name != str(os.getpid()) and any(
+                os.path.realpath(handle) == target for handle in (process / "fd").iterdir()
+            ):
+                holders.append(f"{(process / 'comm').read_text().strip()} (process {process.name})")
+    return f"; held by {', '.join(holders)}" if holders else ""

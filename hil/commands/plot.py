@@ -1,0 +1,32 @@
+"""`tinylight plot`: the picture of a training."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hil.commands.common import require_writable, say
+from streetflow.errors import InputError
+
+
+def plot(
+    log: Annotated[Path, typer.Argument(metavar="FILE", help="Log that `tinylight train --log FILE` wrote.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="PICTURE", help="PNG, SVG or PDF, by its suffix. Default: FILE with suffix .png.")
+    ] = None,
+) -> None:
+    """Draw a training: travel time, loss, entropies and alphas, episode by episode."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as fault:
+        raise InputError("tinylight plot", "", "needs matplotlib: pip install 'tinylight-hil[plot]'") from fault
+    from model.training_log import read_log
+    from model.training_plot import plot_training
+
+    out = log.with_suffix(".png") if out is None else out
+    if out.suffix not in (".png", ".svg", ".pdf"):
+        raise InputError("--out", "", f"must end in .png, .svg or .pdf, is {out.name}")
+    require_writable(out)
+    replicas = read_log(log)
+    plot_training(replicas, out, log.stem)
+    say(f"{out}: {len(replicas)} replicas, {len(replicas[0].columns['episode'])} episodes")

@@ -1,0 +1,30 @@
+"""`tinylight share`: a board on this machine for the whole network."""
+
+import signal
+from typing import Annotated
+
+import typer
+
+from hil.commands.common import say
+from streetflow.errors import InputError
+
+
+def share(
+    port: Annotated[str, typer.Argument(metavar="PORT", help="The board's serial port, such as /dev/ttyACM0.")],
+    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where to listen.")] = "127.0.0.1:4000",
+) -> None:
+    """Give a serial port to the network by RFC 2217, one client at a time, until Ctrl-C.
+
+    On the other machine: `tinylight hil --board rfc2217://THIS_HOST:4000`. Whoever reaches the address can use the board:
+    there is no password, so listen on 0.0.0.0 in a network that you trust only.
+    """
+    from hil.port_server import PortServer
+
+    host, colon, number = listen.rpartition(":")
+    if not colon or not number.isdecimal() or int(number) > 65_535:
+        raise InputError("--listen", "", f"{listen!r} is not HOST:PORT")
+    server = PortServer(port, host, int(number))
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(kind, lambda *_: server.stop())
+    say(f"{port} is at {server.url}. Ctrl-C ends it.")
+    server.run()

@@ -1,0 +1,103 @@
+"""What shall go wrong on the line, as one line of text: `--faults bytes=0.05,reset@20,silence@60:2,seed=7`.
+
+At random, with probability P per byte:
+  drop=P, flip=P, double=P     lost; some of its bits changed; sent twice
+  delay=P, cut=P               held up for 5 ms, with all that follows; lost with all that follows
+  bytes=P                      drop, flip and double, a third of it each
+At random, with probability P per request:
+  reset=P, brownout=P, hang=P  the chip's reset pin; its supply dips; its program hangs until the watchdog bites
+By script, while request N is on its way (HELLO is the first, retries count):
+  reset@N, brownout@N, hang@N  as above
+  silence@N:SECONDS            nothing passes the line, either way
+  swap@N:FILE                  another firmware (ELF) is on the chip from then on
+seed=K sets the random numbers (0 unless given): the same faults again on a board that repeats itself.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from streetflow.errors import InputError
+
+BYTE_FAULTS = ("drop", "flip", "double", "delay", "cut")
+CHIP_FAULTS = ("reset", "brownout", "hang")
+SCRIPTED = (*CHIP_FAULTS, "silence", "swap")
+SHORTHAND = {"bytes": ("drop", "flip", "double")}
+WHERE = "--faults"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One scripted fault; `argument` is seconds of silence, or the other firmware's file."""
+
+    kind: str
+    request: int
+    argument: str = ""
+
+
+@dataclass(frozen=True)
+class FaultSpec:
+    """Probabilities by kind, the script in order of requests, and the seed."""
+
+    rates: dict[str, float] = field(default_factory=dict)
+    script: tuple[Event, ...] = ()
+    seed: int = 0
+    text: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "FaultSpec":
+        """InputError naming the part that makes no sense."""
+        rates: dict[str, float] = {}
+        script: list[Event] = []
+        seed = 0
+        for part in (piece.strip() for piece in text.split(",")):
+            name, equals, value = part.partition("=")
+            if "@" in name:
+                script.append(_event(part))
+            elif name == "seed" and value.isdecimal():
+                seed = int(value)
+            elif equals and name in (*BYTE_FAULTS, *CHIP_FAULTS, *SHORTHAND):
+                names = SHORTHAND.get(name, (name,))
+                for each in names:
+                    rates[each] = rates.get(each, 0.0) + _probability(part, value) / len(names)
+            else:
+                raise InputError(WHERE, "", f"{part!r} is no fault; known are {_known()}")
+        for kinds in (BYTE_FAULTS, CHIP_FAULTS):
+            if sum(rates.get(kind, 0.0) for kind in kinds) > 1:
+                raise InputError(WHERE, "", f"the probabilities of {', '.join(kinds)} add up to more than 1")
+        return cls(rates, tuple(sorted(script, key=lambda event: event.request)), seed, text)
+
+
+def _event(part: str) -> Event:
+    kind, _, rest = part.partition("@")
+    request, _, argument = rest.partition(":")
+    if kind not in SCRIPTED or not request.isdecimal() or int(request) == 0:
+        raise InputError(WHERE, "", f"{part!r} is no event; known are {_known()}")
+    if kind == "silence" and not _positive(argument):
+        raise InputError(WHERE, "", f"{part!r} needs its length in seconds, such as silence@{request}:2")
+    if kind == "swap" and not Path(argument).is_file():
+        raise InputError(WHERE, "", f"{part!r} needs the other firmware's ELF file")
+    if kind in CHIP_FAULTS and argument:
+        raise InputError(WHERE, "", f"{part!r}: {kind} takes nothing behind the request's number")
+    return Event(kind, int(request), argument)
+
+
+def _probability(part: str, value: str) -> float:
+    try:
+        probability = float(value)
+    except ValueError:
+        probability = -1.0
+    if not 0 <= probability <= 1:
+        raise InputError(WHERE, "", f"{part!r} needs a probability from 0 to 1")
+    return probability
+
+
+def _positive(text: str) -> bool:
+    try:
+        return float(text) > 0
+    except ValueError:
+        return False
+
+
+def _known() -> str:
+    rates = [f"{name}=P" for name in (*SHORTHAND, *BYTE_FAULTS, *CHIP_FAULTS)]
+    return ", ".join([*rates, *(f"{name}@N" for name in CHIP_FAULTS), "silence@N:SECONDS", "swap@N:FILE", "seed=K"])

@@ -1,0 +1,46 @@
+"""A trained baseline as a controller: sees the environment as `streetflow.controllers` do. Needs torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from model.baseline_file import BaselineFile
+from model.baselines import BASELINES, build_graph
+from model.supergraph import ValueGraph
+from model.value_learner import greedy_actions
+from model.value_training import feature_scale, load_arrays
+from streetflow.environment import Environment
+from streetflow.errors import InputError
+from streetflow.features import resolve_features
+from streetflow.observation import Observer
+
+
+class BaselineAgent:
+    """Decides at all intersections of the file's network."""
+
+    def __init__(self, content: BaselineFile, source: str) -> None:
+        """source: the file's name, for errors."""
+        self.policy, self.source = content, source
+        self.baseline = BASELINES[content.model]
+        self._graph: ValueGraph | None = None
+
+    def reset(self, environment: Environment) -> None:
+        """Prepares for a run; InputError if the weights aren't for this network."""
+        if environment.network.name != self.policy.network:
+            raise InputError(self.source, "network", f"trained on {self.policy.network}, not {environment.network.name}")
+        self.baseline.require(environment.intersections, environment.network.name)
+        specs = resolve_features(self.baseline.features)
+        self._observer = Observer(environment.intersections, specs, environment.engine)
+        width = self._observer.max_width
+        self._scale = feature_scale([spec.lsb_per_unit for spec in specs], width)
+        graph = build_graph(self.baseline, environment.intersections, self._observer.feature_widths, width, [0])
+        load_arrays(graph, self.policy.arrays, self.source)
+        self._graph = graph
+
+    def act(self, environment: Environment) -> npt.NDArray[np.int32]:
+        """Actions int32[N] for the coming decision."""
+        assert self._graph is not None
+        frame = self._observer.observe(environment.engine, environment.current_action)[0]
+        actions = greedy_actions(self._graph, frame.reshape(len(frame), -1) * self._scale)
+        return self.baseline.phases(actions, environment).astype(np.int32)

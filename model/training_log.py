@@ -1,0 +1,75 @@
+"""The log of a training as CSV, a row a replica and episode: written by `tinylight train --log`, drawn by `tinylight plot`."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.training import EpisodeRow
+from streetflow.errors import InputError
+
+ALPHA_COLUMNS = ("alpha_feature", "alpha_layer2", "alpha_layer3")
+"""Prefixes: alpha_feature:inlane_2_delay, alpha_layer2:16, ... hold the mean alphas over the replica's intersections."""
+
+
+def write_log(
+    rows: Sequence[EpisodeRow], file: Path, features: Sequence[str], layer2_dims: Sequence[int], layer3_dims: Sequence[int]
+) -> None:
+    """All rows; the alphas' columns are empty in the refinement."""
+    names = [field.name for field in dataclasses.fields(EpisodeRow) if field.name != "alphas"]
+    components = (features, layer2_dims, layer3_dims)
+    alphas = [[f"{prefix}:{each}" for each in layer] for prefix, layer in zip(ALPHA_COLUMNS, components, strict=True)]
+    with file.open("w", newline="", encoding="utf-8") as stream:
+        table = csv.writer(stream, lineterminator="\n")
+        table.writerow([*names, *(name for layer in alphas for name in layer)])
+        for row in rows:
+            held = [f"{value:.6g}" for layer in row.alphas for value in layer]
+            table.writerow([*(getattr(row, name) for name in names), *(held or [""] * sum(map(len, alphas)))])
+
+
+@dataclass(frozen=True)
+class ReplicaLog:
+    """One replica's columns, episode by episode; search and refinement one after the other."""
+
+    replica: int
+    train_seed: int
+    searched: int  # episodes of the search
+    columns: dict[str, list[float]]  # NaN where a column is empty
+
+
+def read_log(file: Path) -> list[ReplicaLog]:
+    """The replicas of a log. InputError names the file, the line and the column of what isn't one."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as fault:
+        raise InputError(file, "", f"can't be read: {fault}") from None
+    table = csv.DictReader(lines)
+    needed = {"replica", "train_seed", "stage", "episode", "loss", "average_travel_time_s"}
+    missing = needed.difference(table.fieldnames or [])
+    if missing:
+        raise InputError(file, "line 1", f"not a training log: no column {', '.join(sorted(missing))}")
+    by_replica: dict[int, ReplicaLog] = {}
+    for number, line in enumerate(table, start=2):
+        values = {name: _number(file, number, name, text) for name, text in line.items() if name != "stage"}
+        replica = int(values["replica"])
+        known = by_replica.setdefault(replica, ReplicaLog(replica, int(values["train_seed"]), 0, {name: [] for name in values}))
+        for name, value in values.items():
+            known.columns[name].append(value)
+        if line["stage"] == "search":
+            by_replica[replica] = dataclasses.replace(known, searched=known.searched + 1)
+    if not by_replica:
+        raise InputError(file, "line 2", "the log holds no episode")
+    return list(by_replica.values())
+
+
+def _number(file: Path, line: int, column: str | None, text: str | None) -> float:
+    if column is None or text is None:
+        raise InputError(file, f"line {line}", "more or fewer columns than the heading")
+    try:
+        return float(text) if text else math.nan
+    except ValueError:
+        raise InputError(file, f"line {line}, {column}", f"{text!r} is no number") from None

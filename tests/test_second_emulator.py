@@ -1,0 +1,19 @@
+"""The kernels' cycles in avr8js, another emulator, against those that simavr counts: the same, to the cycle."""
+
+import pytest
+
+from tests.random_policy import make_random_policy
+from tests.second_emulator import MISSING, compare, is_installed
+
+DECISIONS = 25
+
+
+@pytest.mark.skipif(not is_installed(), reason=MISSING)
+@pytest.mark.parametrize("kernel", ["unrolled", "table"])
+def test_both_emulators_count_the_same_cycles(kernel: str) -> None:
+    policy = make_random_policy(1)
+    result = compare(policy, policy.intersections[0], kernel, DECISIONS)
+    assert result["decisions"] == DECISIONS
+    assert len(result["stopwatch_cycles"]) == 1, "the stopwatch's own cycles are always the same, so the kernel's are equal"
+    assert 5 <= result["stopwatch_cycles"][0] <= 60
+    assert 0 < result["layer_cycles"]["largest"] < result["kernel_cycles"]["largest"]
