@@ -258,6 +258,7 @@ class LaneChangeOracle(Oracle):
 
     def abort(self, s: Driver) -> None:
         self.events["change aborted" if s.new["at"] != s.at else "change aborted by the owner"] += 1
+        self.events["shadow counted as a trip"] += 1
         assert s.owner is not None
         s.owner.shadow, s.owner.offset = None, 0.0
         s.new["at"] = -1
