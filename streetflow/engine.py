@@ -276,7 +276,7 @@ class Engine(EngineCore):
         """Pause or go on with the replay. RuntimeError if saveReplay is false in the config."""
         self._require_replay().set_enabled(bool(open))
 
-    def set_path(self, replay_file: str) -> None:
+    def set_replay_file(self, path: str) -> None:
         """Write the replay to another file, given relative to the config's dir, from now on."""
         self._require_replay().open(self.config.directory + path)
 

@@ -92,6 +92,60 @@ def test_whole_trajectories_are_equal(tmp_path: Path, case: int) -> None:
     EXERCISED["run"] += 1
 
 
+@pytest.mark.parametrize(("n_columns", "n_rows", "n_lanes", "length_m", "seed"), [(2, 1, 2, 60.0, 18), (2, 1, 3, 40.0, 14)])
+def test_crowded_crossings(tmp_path: Path, n_columns: int, n_rows: int, n_lanes: int, length_m: float, seed: int) -> None:
+    """Short roads full of standing vehicles, everything green most of the time: who blocks whom decides who goes."""
+    roadnet = grid(n_columns, n_rows, seed=seed, n_lanes=n_lanes, length_m=length_m)
+    config = write(tmp_path, roadnet, demand(roadnet, 160, 140, seed=seed), seed=seed)
+    engine, oracle = Engine(config), Oracle(tmp_path, seed=seed)
+    rng = random.Random(seed)
+    signals = [i for i, x in enumerate(roadnet["intersections"]) if not x["virtual"]]
+    for step in range(120):
+        if step % 10 == 0:
+            for signal in signals:
+                oracle.phase[signal] = 7 if rng.random() < 0.7 else rng.randrange(8)
+                engine.set_phase_by_index(signal, oracle.phase[signal])
+        oracle.next_step()
+        engine.next_step()
+        assert_same(engine, oracle)
+    assert oracle.events["deadlock"] > 10
+
+
+@pytest.mark.parametrize("long_first", [True, False])
+def test_of_leaders_at_one_distance_the_first_lane_link_wins(tmp_path: Path, long_first: bool) -> None:
+    """A lorry and a car stand on two lane links from one lane, their rears 8 m along each: whom does the next follow?"""
+    roadnet = line(100.0)
+    mid, (lane_in, lane_out) = roadnet["intersections"][0], roadnet["roads"]
+    roadnet["roads"].append({**lane_out, "id": "aside"})
+    mid["roads"].append("aside")
+    for link, end in zip([mid["roadLinks"][0], mid["roadLinks"][0]], ["out", "aside"], strict=True):
+        points = [{"x": 0, "y": 0}, {"x": 60, "y": 30 if end == "aside" else 0}]
+        lane_link = {"startLaneIndex": 0, "endLaneIndex": 0, "points": points}
+        mid["roadLinks"] = [*mid["roadLinks"], {**link, "endRoad": end, "laneLinks": [lane_link]}]
+    del mid["roadLinks"][0], lane_in
+    mid["trafficLight"]["lightphases"][0]["availableRoadLinks"] = [0, 1]
+    slow = {**CAR, "maxSpeed": 1.0, "maxPosAcc": 1.0, "usualPosAcc": 1.0, "maxNegAcc": 1.0, "usualNegAcc": 1.0}
+    ends = ["out", "aside"] if long_first else ["aside", "out"]
+    flows = [
+        {"vehicle": {**slow, "length": length}, "route": ["in_0", end], "interval": 1, "startTime": start, "endTime": start}
+        for length, end, start in ((12.0, ends[0], 0), (5.0, ends[1], 30), (5.0, ends[0], 60))
+    ]
+    config = write(tmp_path, roadnet, flows)
+    engine, oracle = Engine(config), Oracle(tmp_path)
+    stops = {"flow_0_0": 20.0, "flow_1_0": 13.0}
+    for _ in range(150):
+        known = {v.id: v for v in oracle.running()}
+        for name, stop_m in stops.items():
+            if name in known and known[name].at == 1 and known[name].x >= stop_m - 0.5:
+                known[name].custom = 0.0
+                engine.set_vehicle_speed(name, 0.0)
+        oracle.next_step()
+        engine.next_step()
+        assert_same(engine, oracle)
+    assert [engine.get_vehicle_distance()[name] for name in stops] == list(stops.values())
+    assert engine.get_leader("flow_2_0") == ("flow_0_0" if long_first else "flow_1_0")
+
+
 def test_list_order_is_order_of_arrival_where_vehicles_overtake(tmp_path: Path) -> None:
     """Cars merge blindly into a very short lane before slow trucks and leave it first, from behind in its list."""
     slow, fast = {**TRUCK, "maxSpeed": 1.9}, {**CAR, "maxSpeed": 14.0, "maxNegAcc": 3.0}

@@ -360,6 +360,8 @@ def test_the_unrolled_kernel_is_taken_where_it_fits(tmp_path: Path) -> None:
         file = tmp_path / f"{count}.json"
         write_random_policy(file, shapes=[((12, 9), (18, 20), 9)] * count)
         kernels.append(build_firmware(file).kernel)
+        if count == 12:  # straight-line code of twelve is beyond any region of the linker
+            continue
         footprint = measure(build_firmware(file, kernel="unrolled"))
         code = sum(size.flash_bytes for name, size in footprint.per_symbol.items() if "kernel_" in name and "unrolled" in name)
         assert 2_000 < footprint.flash_bytes - code <= 3_200 + 64 * count
