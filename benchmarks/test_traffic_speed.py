@@ -26,10 +26,11 @@ def test_engine_steps(network: str, benchmark) -> None:
     benchmark.extra_info["running vehicles"] = int(engine.get_vehicle_count())
 
 
-@pytest.mark.benchmark(group="observing all intersections: the release's 11 features")
+@pytest.mark.benchmark(group="observing all intersections: the release's 11 features, and all 37")
 @pytest.mark.parametrize("network", NETWORKS)
-def test_features(network: str, benchmark) -> None:
-    environment = _warmed_up(network)
+@pytest.mark.parametrize("features", ["release", "all"])
+def test_features(network: str, features: str, benchmark) -> None:
+    environment = _warmed_up(network, features)
     benchmark(environment._observe)
 
 
@@ -43,10 +44,10 @@ def test_episode(network: str, benchmark) -> None:
     benchmark.pedantic(run, args=(environment, FixedTime()), rounds=5, warmup_rounds=1)
 
 
-def _warmed_up(network: str) -> Environment:
+def _warmed_up(network: str, features: str = "release") -> Environment:
     from streetflow.controllers import FixedTime
 
-    environment = Environment(find_network(network), 0)
+    environment = Environment(find_network(network), 0, features=features)
     environment.reset()
     controller = FixedTime()
     controller.reset(environment)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from model.budget import Budget
 from model.supergraph import LAYER_DIMS
 
 KEPT_FEATURES = 2  # the paper keeps two, as many as its baselines use; and one component in each of layers 2 and 3
@@ -26,11 +27,18 @@ class TrainingConfig:
     beta: float = 16.0  # weight of the entropies
     kept_features: int = KEPT_FEATURES
     max_parameters: int | None = None  # of an intersection's sub-graph; None: the strongest components whatever their size
+    max_cycles: int | None = None  # of a decision on the chip
+    max_flash_bytes: int | None = None  # of the firmware with one intersection
     layer2_dims: tuple[int, ...] = LAYER_DIMS
     layer3_dims: tuple[int, ...] = LAYER_DIMS
     # beyond the paper
+    also_flows: tuple[int, ...] = ()  # trained on in turn with the policy's own flow; the network's others are held out
     share: bool = False  # one network for all intersections of a replica, which must be alike
     double_q: bool = False  # the online network chooses the next action, the target network says what it is worth
     reward_scale: float = 1.0
     updates_per_decision: int = 1
     kept_episodes: int = 0  # refined weights to choose from, beside the last: those after a replica's best so many episodes
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.max_parameters, self.max_cycles, self.max_flash_bytes)

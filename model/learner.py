@@ -140,7 +140,7 @@ class Learner:
         """The search is over: keep the strongest (or `choice`, when resuming) and go on with that."""
         if choice is None:
             self.alphas = self.current_alphas()
-            choice = strongest(self.graph, self.config.kept_features, self.config.max_parameters)
+            choice = strongest(self.graph, self.config.kept_features, self.config.budget)
         self.choice = choice
         self._columns = np.repeat(kept_columns(self.shape, choice), self.streams, axis=0)
         self.graph, self.target = (SubGraph(graph, choice).to(self.device) for graph in (self.graph, self.target))

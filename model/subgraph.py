@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from model.budget import Budget
 from model.config import KEPT_FEATURES
 from model.float_policy import GroupWeights
 from model.supergraph import GraphShape, SuperGraph, ValueGraph
@@ -37,62 +38,58 @@ class Choice:
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])})
 
 
-def strongest(supergraph: SuperGraph, kept_features: int = KEPT_FEATURES, max_parameters: int | None = None) -> Choice:
+def strongest(supergraph: SuperGraph, kept_features: int = KEPT_FEATURES, budget: Budget | None = None) -> Choice:
     """The features and components of the greatest alphas; on a tie the lower number. Some path always exists: each layer's
     alphas sum to 1, so each layer has a greatest one, and every component is linked to all of the next layer (paper, Appendix
     B.2).
 
-    max_parameters: an intersection's sub-graph must not have more weights and biases. Features are taken in the order of their
-    alphas, passing over those too wide for what is left with the smallest components, and of the pairs of components that fit
-    then, the one with the greatest product of alphas. ValueError if nothing fits."""
+    budget: of an intersection's sub-graph. Features are taken in the order of their alphas, passing over those with which no
+    components fit, and of the pairs of components that fit then, the one with the greatest product of alphas. ValueError if
+    nothing fits."""
+    budget = budget or Budget()
     shape = supergraph.shape
     alpha1, alpha2, alpha3 = (alpha.detach().cpu().numpy() for alpha in supergraph.alphas())
     order = np.argsort(-alpha1, axis=1, kind="stable")
-    weight = alpha2[:, :, None] * alpha3[:, None, :]  # [G, C2, C3]
-    if max_parameters is None:
-        features = np.sort(order[:, :kept_features], axis=1).astype(np.int64)
-    else:
-        room = input_room(shape, max_parameters)
-        features = np.stack(
-            [_first_fitting(*group, kept_features) for group in zip(order, shape.feature_widths, room, strict=True)]
-        )
-        widths = np.take_along_axis(shape.feature_widths, features, axis=1)
-        count = parameter_counts(widths, shape.n_actions, shape.layer2_dims, shape.layer3_dims)
-        weight = np.where(count <= max_parameters, weight, -1.0)
+    features = np.stack([_first_fitting(order[g], shape, g, kept_features, budget) for g in range(shape.n_groups)])
+    widths = np.take_along_axis(shape.feature_widths, features, axis=1)
+    dims2, dims3 = np.array(shape.layer2_dims), np.array(shape.layer3_dims)
+    allowed = budget.allows(widths[:, None, None], dims2[None, :, None], dims3[None, None, :], shape.n_actions[:, None, None])
+    weight = np.where(allowed, alpha2[:, :, None] * alpha3[:, None, :], -1.0)  # [G, C2, C3]
     best = weight.reshape(len(weight), -1).argmax(axis=1)
-    layer2, layer3 = np.divmod(best, len(shape.layer3_dims))
-    hidden = np.stack([np.array(shape.layer2_dims)[layer2], np.array(shape.layer3_dims)[layer3]], axis=1)
+    layer2, layer3 = np.divmod(best, len(dims3))
+    hidden = np.stack([dims2[layer2], dims3[layer3]], axis=1)
     return Choice(features, layer2.astype(np.int64), layer3.astype(np.int64), hidden.astype(np.int64))
 
 
-def input_room(shape: GraphShape, max_parameters: int) -> npt.NDArray[np.int64]:
-    """int64[G]: the greatest sum of (width + 1) over the kept features that the smallest components leave room for."""
-    d2, d3 = min(shape.layer2_dims), min(shape.layer3_dims)
-    return np.asarray((max_parameters - (d2 + 1) * d3 - (d3 + 1) * shape.n_actions) // d2, np.int64)
+def fitting_features(shape: GraphShape, kept_features: int, budget: Budget) -> npt.NDArray[np.bool_]:
+    """bool[G, F]: whether the group could keep the feature, beside its narrowest others and with the smallest components."""
+    if budget.is_free:
+        return np.ones(shape.feature_widths.shape, np.bool_)
+    return np.array(
+        [[_fits([f], shape, g, kept_features, budget) for f in range(shape.n_features)] for g in range(shape.n_groups)]
+    )
 
 
-def _first_fitting(order: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], room: int, count: int) -> npt.NDArray[np.int64]:
-    """The first `count` features of `order`, ascending, passing over those after which the narrowest wouldn't fit any more."""
+def _first_fitting(
+    order: npt.NDArray[np.int64], shape: GraphShape, group: int, count: int, budget: Budget
+) -> npt.NDArray[np.int64]:
+    """The first `count` features of `order`, ascending, passing over those with which nothing would fit any more."""
     taken: list[int] = []
-    for feature in order:
-        if len(taken) == count:
-            break
-        others = np.sort(np.delete(widths, [*taken, feature]))[: count - len(taken) - 1]
-        if int(sum(widths[taken] + 1) + widths[feature] + 1 + (others + 1).sum()) <= room:
-            taken.append(int(feature))
+    for feature in order.tolist():
+        if len(taken) < count and (budget.is_free or _fits([*taken, feature], shape, group, count, budget)):
+            taken.append(feature)
     if len(taken) < count:
-        raise ValueError(f"no {count} features fit: there is room for {room} inputs and biases")
+        raise ValueError(f"no {count} features fit {budget}")
     return np.sort(np.array(taken, np.int64))
 
 
-def parameter_counts(
-    widths: npt.NDArray[np.integer], n_actions: npt.NDArray[np.integer], layer2: Sequence[int], layer3: Sequence[int]
-) -> npt.NDArray[np.int64]:
-    """int64[G, C2, C3]: weights and biases for kept features of widths[G, K], for each pair of components (paper, Appendix
-    C)."""
-    d2, d3 = np.array(layer2, np.int64)[None, :, None], np.array(layer3, np.int64)[None, None, :]
-    inputs = (widths + 1).sum(axis=1)[:, None, None]
-    return inputs * d2 + (d2 + 1) * d3 + (d3 + 1) * np.asarray(n_actions)[:, None, None]
+def _fits(features: list[int], shape: GraphShape, group: int, count: int, budget: Budget) -> bool:
+    """Whether some sub-graph with these features, filled up to `count` with the narrowest others, is within the budget."""
+    widths = shape.feature_widths[group]
+    others = np.sort(np.delete(widths, features))[: count - len(features)]
+    dims2, dims3 = np.array(shape.layer2_dims)[:, None], np.array(shape.layer3_dims)[None, :]
+    kept = np.concatenate([widths[features], others])
+    return len(kept) == count and bool(budget.allows(kept, dims2, dims3, shape.n_actions[group]).any())
 
 
 class SubGraph(ValueGraph):

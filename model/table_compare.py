@@ -9,6 +9,7 @@ from statistics import fmean, pstdev
 
 import numpy as np
 
+from model.baselines import BASELINES
 from model.paper_table import PaperCell, paper_cell
 from model.table_cells import Cell
 from streetflow.measures import Summary, summarise
@@ -34,7 +35,8 @@ class Row:
 
     @property
     def label(self) -> str:
-        return self.model if self.arithmetic == "rule" else f"{self.model}, {self.arithmetic}"
+        """The model, with its arithmetic where it has more than one."""
+        return self.model if self.arithmetic == "rule" or self.model in BASELINES else f"{self.model}, {self.arithmetic}"
 
     @property
     def verdict(self) -> str:

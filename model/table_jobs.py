@@ -179,7 +179,7 @@ def _tinylight(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, 
     policies = train_policies(
         network,
         job.flows,
-        settings.seed,
+        [settings.seed + default_seed(flow) for flow in job.flows],
         replicas=settings.replicas,
         features=settings.features,
         config=config,

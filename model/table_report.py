@@ -50,7 +50,7 @@ def markdown(rows: Sequence[Row], dashes: Mapping[tuple[str, str], str], pairs: 
         f"Mean ± population deviation over the runs ({runs} runs; flow k with the k-th engine seed, trained and run per flow).",
         "",
         f"Made by `{made['command']}` on {made['machine']}; {', '.join(f'{k} {v}' for k, v in made['versions'].items())}.",
-        f"All runs together: {_duration(sum(row.wall_s for row in rows if row.arithmetic != 'integer'))} of one core.",
+        f"Wall time of all runs, one after the other: {_duration(sum(r.wall_s for r in rows if r.arithmetic != 'integer'))}.",
         "",
     ]
     for network, members in by_network(rows).items():
@@ -62,9 +62,10 @@ def markdown(rows: Sequence[Row], dashes: Mapping[tuple[str, str], str], pairs: 
         ]
         for row in members:
             papers = ("-", "-") if row.paper is None else (_sd(row.paper.travel_time_s), _sd(row.paper.throughput_veh_per_min))
+            fewer = "" if len(row.flows) == runs else f" ({len(row.flows)} runs)"
             lines.append(
-                f"| {row.label} | {_sd(row.travel_time_s)} | {papers[0]} | {_sd(row.throughput_veh_per_min)} | {papers[1]} "
-                f"| {row.verdict} | {_duration(row.wall_s)} |"
+                f"| {row.label}{fewer} | {_sd(row.travel_time_s)} | {papers[0]} "
+                f"| {_sd(row.throughput_veh_per_min)} | {papers[1]} | {row.verdict} | {_duration(row.wall_s)} |"
             )
         for (dashed, model), _why in dashes.items():
             if dashed == network:

@@ -8,7 +8,8 @@ import hashlib
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,16 +19,18 @@ from model.config import TrainingConfig
 from model.evaluate import evaluate
 from model.policy import Measured, Policy, Provenance, save_policy
 from model.quantise import KeptFeature
-from model.subgraph import input_room
+from model.rotation import FlowRotation
+from model.subgraph import fitting_features
 from model.supergraph import GraphShape
-from model.training import Progress, Snapshot, Trained, train
+from model.training import Progress, Snapshot, TrafficEnvironment, Trained, train
 from streetflow.environment import Environment
+from streetflow.errors import InputError
 from streetflow.features import PRESETS, resolve_features
 from streetflow.network import Network, find_network
 
 OPTIONS = (
-    *("replicas", "features", "clearance", "search-episodes", "refine-episodes", "max-parameters", "kept-features"),
-    *("kept-episodes", "share", "double-q", "updates-per-decision", "halve-every"),
+    *("replicas", "features", "clearance", "search-episodes", "refine-episodes", "halve-every", "updates-per-decision"),
+    *("max-parameters", "max-cycles", "max-flash-bytes", "kept-features", "kept-episodes", "also-flows", "share", "double-q"),
 )
 """What has an option of its own in `tinylight train`; other fields of the config go by --set."""
 
@@ -112,13 +115,23 @@ def train_policies(
     first_seeds = [seed] * len(flows) if isinstance(seed, int) else list(seed)
     seeds = [s for first in first_seeds for s in range(first, first + replicas)]
     environments = [Environment(network, flow, features=names, clearance=clearance) for flow in flows for _ in range(replicas)]
+    if set(config.also_flows).intersection(flows):
+        raise InputError("training", "also_flows", f"{config.also_flows} holds a flow that is trained on already")
+    traffic: list[TrafficEnvironment] = list(environments)
+    if config.also_flows:
+        others = [[Environment(network, k, features=names, clearance=clearance) for k in config.also_flows] for _ in seeds]
+        traffic = [FlowRotation([own, *rest]) for own, rest in zip(environments, others, strict=True)]
     trained = train(
-        environments,
+        traffic,
         seeds,
         lsb_per_unit,
         config,
         task={"roadnet": _file_sha256(network.roadnet_file), "flows": [hashes[flow]["flow_sha256"] for flow in flows]}
-        | {"features": features, "clearance": clearance},
+        | {
+            "features": features,
+            "clearance": clearance,
+            "also_flows": [_file_sha256(network.flow_file(k)) for k in config.also_flows],
+        },
         progress=progress,
         checkpoint=checkpoint,
         resume_from=resume_from,
@@ -128,20 +141,21 @@ def train_policies(
     assert trained is not None  # train stops early only when asked to
     policies = []
     for f, flow in enumerate(flows):
-        numbers = range(f * replicas, (f + 1) * replicas)
+        command = _command(network.name, flow, first_seeds[f], replicas, features, clearance, config, out_name)
         candidates = []
-        for replica in numbers:
+        for replica in range(f * replicas, (f + 1) * replicas):
+            environment = environments[replica]
             for snapshot in trained.snapshots[replica]:
-                calibrated = _calibrated(trained, environments[replica], lsb_per_unit, replica, snapshot)
+                calibrated = _calibrated(trained, environment, lsb_per_unit, replica, snapshot)
                 provenance = Provenance(
-                    command=_command(network.name, flow, first_seeds[f], replicas, features, clearance, config, out_name),
+                    command=command,
                     tool_version=_tool_version(),
                     torch_version=str(torch.__version__),
                     numpy_version=np.__version__,
                     network=network.name,
                     flow=flow,
                     engine="builtin",
-                    engine_seed=environments[replica].seed,
+                    engine_seed=environment.seed,
                     train_seed=seeds[replica],
                     search_episodes=config.search_episodes,
                     refine_episodes=config.refine_episodes,
@@ -152,28 +166,43 @@ def train_policies(
                 )
                 draft = Policy.sealed(
                     network=network.name,
-                    decision_interval_s=environments[replica].decision_interval_s,
+                    decision_interval_s=environment.decision_interval_s,
                     clearance=clearance,
                     provenance=provenance,
                     measured=[],
                     intersections=[each.part for each in calibrated],
                 )
-                measured = _measure(network, draft, [flow])[0]
-                time_s = max(measured.integer_average_travel_time_s, measured.float_average_travel_time_s)
-                candidates.append((time_s, seeds[replica], snapshot.episode, draft))
-        time_s, train_seed, episode, draft = min(candidates, key=lambda candidate: candidate[0])
-        notes = []
-        if len(candidates) > 1:
-            by_seed = {s: min(c[0] for c in candidates if c[1] == s) for s in sorted({c[1] for c in candidates})}
-            listed = ", ".join(f"{s}: {best:.2f}" for s, best in by_seed.items())
-            notes.append(
-                f"kept train seed {train_seed} of {replicas}, weights after refinement episode {episode} ({len(candidates)} "
-                f"candidates), for the least average travel time on the training flow {flow} alone, the worse of integers and "
-                f"float (best of each seed, s: {listed})"
-            )
-        provenance = draft.provenance.model_copy(update={"notes": notes})
-        policies.append(_changed(draft, provenance=provenance, measured=_measure(network, draft, [flow])))
+                runs = _measure(network, draft, [flow, *config.also_flows])
+                candidates.append(_Candidate(draft, seeds[replica], snapshot.episode, _judged_s(runs)))
+        best = min(candidates, key=lambda candidate: candidate.time_s)
+        notes = [_note(best, candidates, [flow, *config.also_flows])] if len(candidates) > 1 else []
+        provenance = best.policy.provenance.model_copy(update={"notes": notes})
+        policies.append(_changed(best.policy, provenance=provenance, measured=_measure(network, best.policy, [flow])))
     return policies
+
+
+class _Candidate(NamedTuple):
+    policy: Policy
+    train_seed: int
+    episode: int  # of the refinement
+    time_s: float  # on the training flows
+
+
+def _judged_s(runs: Sequence[Measured]) -> float:
+    """The mean travel time over the runs, in integers or in float, whichever is worse."""
+    in_integers, in_float = zip(*((r.integer_average_travel_time_s, r.float_average_travel_time_s) for r in runs), strict=True)
+    return max(fmean(in_integers), fmean(in_float))
+
+
+def _note(best: _Candidate, candidates: Sequence[_Candidate], flows: Sequence[int]) -> str:
+    """How the policy was chosen."""
+    by_seed = {seed: min(c.time_s for c in candidates if c.train_seed == seed) for seed in {c.train_seed for c in candidates}}
+    listed = ", ".join(f"{seed}: {time_s:.2f}" for seed, time_s in sorted(by_seed.items()))
+    return (
+        f"kept train seed {best.train_seed}, weights after refinement episode {best.episode}, of {len(candidates)} candidates "
+        f"with {len(by_seed)} seeds, for the least average travel time on training flow {', '.join(map(str, flows))} alone, "
+        f"the worse of integers and float (best of each seed, s: {listed})"
+    )
 
 
 def searched_features(network: Network, flow: int, features: str, config: TrainingConfig) -> list[str]:
@@ -181,14 +210,11 @@ def searched_features(network: Network, flow: int, features: str, config: Traini
     others needn't be searched."""
     environment = Environment(network, flow, features=features if features in PRESETS else features.split(","))
     names = list(environment.feature_names)
-    if config.max_parameters is None:
-        return names
-    widths = environment.feature_widths.astype(np.int64)
     n_actions = np.array([each.action_count for each in environment.intersections])
-    room = input_room(GraphShape(widths, n_actions, config.layer2_dims, config.layer3_dims), config.max_parameters)
-    narrowest = np.sort(widths, axis=1)[:, : config.kept_features - 1]  # beside the feature itself
-    fits = (widths + 1 <= (room - (narrowest + 1).sum(axis=1))[:, None]).any(axis=0)
-    return [name for name, fitting in zip(names, fits, strict=True) if fitting] if fits.sum() >= config.kept_features else names
+    shape = GraphShape(environment.feature_widths.astype(np.int64), n_actions, config.layer2_dims, config.layer3_dims)
+    by_intersection = fitting_features(shape, config.kept_features, config.budget)
+    fits = [bool(column.any()) for column in by_intersection.T]
+    return [name for name, fitting in zip(names, fits, strict=True) if fitting] if sum(fits) >= config.kept_features else names
 
 
 def _calibrated(
@@ -219,6 +245,7 @@ def _settings(config: TrainingConfig, replicas: int, snapshot: Snapshot, calibra
         **dataclasses.asdict(config),
         "layer2_dims": list(config.layer2_dims),
         "layer3_dims": list(config.layer3_dims),
+        "also_flows": list(config.also_flows),
         "replicas": replicas,
         "refinement_episode": snapshot.episode,
         "calibration_agreement": [round(each.agreement, 5) for each in calibrated],
@@ -264,6 +291,8 @@ def _command(
 def _option(name: str, value: object) -> str:
     if name not in OPTIONS:
         return f" --set {name.replace('-', '_')}={value}".replace(", ", ",")
+    if isinstance(value, tuple):
+        value = ",".join(map(str, value))
     return f" --{name}" if value is True else f" --{name} {value}"
 
 

@@ -27,7 +27,8 @@ from model.episode import run_episode
 from model.float_policy import GroupWeights
 from model.learner import Learner
 from model.learning import refinement_learning_rate, search_epsilon
-from model.subgraph import Choice, parameter_counts, trimmed
+from model.rotation import FlowRotation
+from model.subgraph import Choice, fitting_features, trimmed
 from model.supergraph import GraphShape
 from streetflow.errors import InputError
 
@@ -203,6 +204,9 @@ def train(
         torch.save(state, temporary)
         temporary.replace(checkpoint)
 
+    for environment in environments:
+        if isinstance(environment, FlowRotation):
+            environment.episode = first
     with ThreadPoolExecutor(threads) as pool:
         each = map if threads == 1 else pool.map
         for episode in range(first, total):
@@ -287,16 +291,13 @@ def _streams(environments: Sequence[TrafficEnvironment]) -> int:
 
 
 def _require_budget(shape: GraphShape, config: TrainingConfig) -> None:
-    """InputError unless the narrowest features with the smallest components fit the budget: better told now."""
+    """InputError unless some sub-graph of each intersection is within the budget: better told now than after the search."""
     if config.kept_features > shape.n_features:
         raise InputError("training", "kept_features", f"{config.kept_features}, but only {shape.n_features} are searched")
-    if config.max_parameters is None:
-        return
-    narrowest = np.sort(shape.feature_widths, axis=1)[:, : config.kept_features]
-    least = parameter_counts(narrowest, shape.n_actions, [min(config.layer2_dims)], [min(config.layer3_dims)]).max()
-    if least > config.max_parameters:
+    fitting = fitting_features(shape, config.kept_features, config.budget).sum(axis=1)
+    if (fitting < config.kept_features).any():
         raise InputError(
-            "training", "max_parameters", f"{config.max_parameters} is too few: the smallest sub-graph needs {least}"
+            "training", "budget", f"too little for {config.kept_features} features at an intersection: {config.budget}"
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from model.training_log import ALPHA_COLUMNS, ReplicaLog
 
 NAMED_ALPHAS = 5  # of the features; the others are grey
-_TITLES = ("features", "layer 2: components by width", "layer 3: components by width")
+_TITLES = ("features", "layer 2, by width", "layer 3, by width")
 
 
 def plot_training(replicas: Sequence[ReplicaLog], file: Path, title: str) -> None:
@@ -20,9 +20,10 @@ def plot_training(replicas: Sequence[ReplicaLog], file: Path, title: str) -> Non
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
     figure, axes = plt.subplots(2, 3, figsize=(13, 7), layout="constrained")
-    figure.suptitle(title)
+    figure.suptitle(f"{title} (alphas: seed {replicas[0].train_seed})")
     time, loss, entropy = axes[0]
     searched = replicas[0].searched
     for each in replicas:
@@ -30,7 +31,10 @@ def plot_training(replicas: Sequence[ReplicaLog], file: Path, title: str) -> Non
         loss.plot(each.columns["loss"], linewidth=1)
     for axis, name in ((time, "average travel time, s"), (loss, "loss: squared error of Q")):
         axis.set(yscale="log", title=name)
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.axvline(searched - 0.5, color="0.7", linestyle=":")
+    time.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    loss.yaxis.set_minor_formatter(NullFormatter())
     time.annotate("refinement", (searched, 0.97), xycoords=("data", "axes fraction"), fontsize=8, color="0.4", va="top")
     if len(replicas) <= 10:
         time.legend(fontsize=7)
@@ -41,7 +45,7 @@ def plot_training(replicas: Sequence[ReplicaLog], file: Path, title: str) -> Non
     entropy.legend(fontsize=8)
     for axis, prefix, name in zip(axes[1], ALPHA_COLUMNS, _TITLES, strict=True):
         _plot_alphas(axis, replicas[0], prefix)
-        axis.set(title=f"alphas of {name}, seed {replicas[0].train_seed}", ylim=(0, None))
+        axis.set(title=f"alphas of {name}", ylim=(0, None))
     for axis in axes.flat:
         axis.set_xlabel("episode")
     plt.rcParams["svg.hashsalt"] = "tinylight"

@@ -20,10 +20,10 @@ from streetflow.flow import VehicleKind
 from streetflow.json_reader import read_json
 
 _FORMAT = "streetflow-archive"
-_VERSION = 2
+_VERSION = 3
 # What a step changes. Not in it, as in CityFlow: which flows were dropped, the numbering of pushed vehicles.
 _FIXED_SIZE = (
-    "counters", "reals", "rng", "head", "tail", "n_vehicles", "arrival_step", "arrival_after", "queue_head",
+    "counters", "reals", "rng", "head", "tail", "n_vehicles", "n_waiting", "arrival_step", "arrival_after", "queue_head",
     "queue_tail", "occupied", "queued", "out_count", "is_open", "phase_index", "phase_remaining", "flow_counter", "flow_credit",
     "active_flows",
 )  # fmt: skip
@@ -74,6 +74,8 @@ class Archive:
             raise InputError("archive", "interval", "is of an engine with another step length")
         if self._inputs != inputs:
             raise InputError("archive", "inputs", "is of another road network or flow file")
+        if self._arrays["counters"][t.LANE_CHANGE] != tables.state.counters[t.LANE_CHANGE]:
+            raise InputError("archive", "laneChange", "is of an engine with another setting")
         tables.grow("slots", self.n_slots)
         tables.grow("trips", self.n_trips)
         kind, route, way = (self._arrays[name] for name in ("kind", "route", "way"))
@@ -164,10 +166,10 @@ _REAL_FIELDS = frozenset(field.name for field in t.FIELDS if field.block.endswit
 
 
 def _to_json(values: NDArray[Any]) -> list[Any]:
-    return [None if isinstance(x, float) and math.isnan(x) else x for x in values.tolist()]
+    return [x if math.isfinite(x) else str(x) for x in values.tolist()]
 
 
 def _from_json(name: str, values: list[Any]) -> NDArray[Any]:
     if name in _REAL_FIELDS:
-        return np.array([math.nan if x is None else float(x) for x in values], np.float64)
+        return np.array([float(x) for x in values], np.float64)
     return np.array(values, np.int32)

@@ -27,6 +27,7 @@ class Config:
     save_replay: bool = False
     roadnet_log_file: str = ""
     replay_log_file: str = ""
+    lane_change: bool = False
 
 
 def check_interval(interval_s: float, file: str | Path, place: str) -> None:
@@ -64,8 +65,6 @@ def load_config(path: str | Path) -> Config:
     roadnet_log_file = problems.take(lambda: root["roadnetLogFile"].file_name(), default="") if save_replay else ""
     replay_log_file = problems.take(lambda: root["replayLogFile"].file_name(), default="") if save_replay else ""
     lane_change = problems.take(lambda: root["laneChange"].boolean()) if root.has("laneChange") else False
-    if lane_change:
-        problems.add("laneChange", "lane changing isn't supported yet: set it to false")
     problems.raise_if_any()
     if save_replay:
         names = ("roadnetFile", "flowFile", "roadnetLogFile", "replayLogFile")
@@ -84,4 +83,5 @@ def load_config(path: str | Path) -> Config:
         save_replay=save_replay,
         roadnet_log_file=directory + roadnet_log_file,
         replay_log_file=directory + replay_log_file,
+        lane_change=lane_change is True,
     )

@@ -18,7 +18,7 @@ from streetflow.config import Config, check_interval, load_config
 from streetflow.demand import Demand
 from streetflow.errors import InputWarning, StepError
 from streetflow.flow import Flow, read_flows
-from streetflow.network_tables import NetworkTables, load_network
+from streetflow.network_tables import NetworkTables, lane_segments, load_network
 from streetflow.roadnet import Point, check_phase_times
 from streetflow.tidy import TIDY_STEPS, tidy
 from streetflow.trips import Trips, read_trips
@@ -28,16 +28,20 @@ _INITIAL_SLOTS = 64
 _STEPS_A_CALL = 256  # of the compiled code, which can't be interrupted: 0.3 s with 20,000 vehicles
 _LAST_STEP = 2**31 - 1
 _MAX_CLOCKS = 4_000_000
+SHADOW_SUFFIX = "_shadow"
 
 
 class EngineCore:
-    """A running simulation, equal step by step to CityFlow's (without lane changing).
+    """A running simulation, equal step by step to CityFlow's.
 
     Lanes and intersections are numbered in file order. Units: m, s, m/s.
 
     Attributes:
         lane_ids, intersection_ids: names by number; lane_index, intersection_index: numbers by name.
+        phase_counts: int32[intersections], 0 for virtual ones.
         lane_length_m, lane_max_speed_mps: float64[lanes].
+        lane_vehicle_count_view, lane_waiting_count_view: int32[lanes], read-only: what `lane_vehicle_counts` and
+            `lane_waiting_counts` copy. They follow every step, for as long as the engine lives.
         invalid_flows: numbers of the flows whose route can't be planned (dropped when they first fire).
         missed_flows: numbers of the flows that never fire because no step falls into their window.
         dead_ends: (flow, lane number) pairs: who enters so gets stuck, which raises StepError.
@@ -61,11 +65,20 @@ class EngineCore:
         interval_s: float = 1.0,
         seed: int = 0,
         rl_traffic_light: bool = True,
+        lane_change: bool = False,
         accept_integral_floats: bool = False,
     ) -> Self:
         """An engine without a config file. accept_integral_floats: read a startTime such as 5.0 as 5."""
         check_interval(interval_s, "Engine.from_files", "interval_s")
-        config = Config(float(interval_s), operator.index(seed), "", str(roadnet_file), str(flow_file), rl_traffic_light)
+        config = Config(
+            float(interval_s),
+            operator.index(seed),
+            "",
+            str(roadnet_file),
+            str(flow_file),
+            rl_traffic_light,
+            lane_change=lane_change,
+        )
         engine = cls.__new__(cls)
         engine._construct(config, accept_integral_floats)
         return engine
@@ -77,16 +90,18 @@ class EngineCore:
         if not config.rl_traffic_light:
             check_phase_times(roadnet)
         self._flows = read_flows(config.flow_file, roadnet.road_index, accept_integral_floats)
-        self._demand = Demand(self._network, config.interval_s)
+        self._demand = Demand(self._network, config.interval_s, config.lane_change)
+        self._step_kernel = _step_kernel(config.lane_change)
 
         self.lane_ids = roadnet.lane_ids
         self.lane_index = {name: i for i, name in enumerate(self.lane_ids)}
         self.intersection_ids = tuple(intersection.id for intersection in roadnet.intersections)
         self.intersection_index = roadnet.intersection_index
         self._n_lanes = len(self.lane_ids)
-        self._n_phases = np.array([len(i.phases) for i in roadnet.intersections], np.int32)
+        self.phase_counts = np.array([len(i.phases) for i in roadnet.intersections], np.int32)
         self._n_pushed = 0
 
+        segments = lane_segments(roadnet, config.roadnet_file) if config.lane_change else np.zeros(1, np.int32)
         sizes = {
             **self._network.sizes,
             "counters": t.N_COUNTERS,
@@ -95,8 +110,12 @@ class EngineCore:
             "priority_buckets": t.PRIORITY_BUCKETS,
             "flows": len(self._flows),
             "slots": _INITIAL_SLOTS,
+            "segments": int(segments[-1]),
+            "segments_1": segments.size,
+            "changers": _INITIAL_SLOTS if config.lane_change else 0,
             "trips": _INITIAL_SLOTS,
             "path": 1,
+            "sideways": 1,
             "routes": 1,
             "candidates": 1,
             "kinds": t.KIND_SIZE,
@@ -104,10 +123,15 @@ class EngineCore:
         self._tables = t.Tables(sizes)
         state = self._tables.state
         self._network.fill(state)
+        state.segment_first[:] = segments
         state.reals[t.DELTA] = config.interval_s
         state.counters[t.OWN_LIGHTS] = not config.rl_traffic_light
+        state.counters[t.LANE_CHANGE] = config.lane_change
         self.lane_length_m: NDArray[np.float64] = state.length[: self._n_lanes].copy()
         self.lane_max_speed_mps: NDArray[np.float64] = state.speed_limit[: self._n_lanes].copy()
+        self.lane_vehicle_count_view = _read_only(state.n_vehicles[: self._n_lanes])
+        self.lane_waiting_count_view = _read_only(state.n_waiting[: self._n_lanes])
+        self._phase_view = _read_only(state.phase_index)
         self._number_flows(state)
         self._demand.write(self._tables)
         self._refresh()
@@ -169,14 +193,14 @@ class EngineCore:
 
     def next_step(self) -> None:
         """Simulate one step of `interval` seconds. StepError if a vehicle comes to a dead end of its route."""
-        while kernel_step.step_many(*self._arguments, 1):
+        while self._step_kernel(*self._arguments, 1):
             self._after_fault()
 
     def step_many(self, n: int) -> None:
         """Simulate n steps in compiled code, which is left now and then so that Ctrl-C works."""
         last = int(self._tables.state.counters[t.STEP]) + self._step_count(n)
         while (left := last - int(self._tables.state.counters[t.STEP])) > 0:
-            if kernel_step.step_many(*self._arguments, min(left, _STEPS_A_CALL)):
+            if self._step_kernel(*self._arguments, min(left, _STEPS_A_CALL)):
                 self._after_fault()
 
     def _step_count(self, n: int) -> int:
@@ -193,7 +217,7 @@ class EngineCore:
             self._stop_at_dead_end()
         if counters[t.STEP] >= counters[t.TIDY_STEP]:
             tidy(self._tables)
-        self._make_room(int(counters[t.N_ACTIVE_FLOWS]) * (int(self.config.interval_s) + 2))
+        self._make_room(int(counters[t.N_NEEDED]))
 
     def _stop_at_dead_end(self) -> None:
         state = self._tables.state
@@ -214,8 +238,13 @@ class EngineCore:
             return
         first_new = self._tables.sizes["slots"]
         self._tables.grow("slots", first_new + n - n_free)
-        self._refresh()
+        self._grow_changers()
         self._add_free_slots(first_new)
+
+    def _grow_changers(self) -> None:
+        if self.config.lane_change:
+            self._tables.grow("changers", self._tables.sizes["slots"])
+        self._refresh()
 
     def _add_free_slots(self, first: int) -> None:
         """Make the slots from ``first`` on free; lower numbers are used first."""
@@ -231,13 +260,16 @@ class EngineCore:
         Not reset, as in CityFlow: dropped flows and the numbering of pushed vehicles.
         """
         state = self._tables.state
-        for to_clear in (state.priority_uses, state.n_vehicles, state.out_count, state.status, state.occupied, state.queued):
+        for to_clear in (
+            state.priority_uses, state.n_vehicles, state.n_waiting, state.out_count, state.status, state.occupied,
+            state.queued,
+        ):  # fmt: skip
             to_clear[:] = 0
         for to_empty in (state.head, state.tail, state.arrival_step, state.queue_head, state.queue_tail):
             to_empty[:] = -1
         for counter in (
             t.STEP, t.FLIP, t.N_RUNNING, t.N_PRESENT, t.N_FINISHED, t.N_FREE, t.N_FREED, t.N_PENDING,
-            t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN, t.N_TRIPS,
+            t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN, t.N_CREATED, t.N_TRIPS,
         ):  # fmt: skip
             state.counters[counter] = 0
         state.counters[t.TIDY_STEP] = TIDY_STEPS
@@ -253,9 +285,9 @@ class EngineCore:
     def _show_first_phases(self) -> None:
         state = self._tables.state
         state.phase_index[:] = -1
-        kernel_step.set_phases(*self._arguments, np.where(self._n_phases > 0, 0, -1).astype(np.int32))
-        state.phase_index[self._n_phases == 0] = 0
-        has_phases = self._n_phases > 0
+        kernel_step.set_phases(*self._arguments, np.where(self.phase_counts > 0, 0, -1).astype(np.int32))
+        state.phase_index[self.phase_counts == 0] = 0
+        has_phases = self.phase_counts > 0
         state.phase_remaining[has_phases] = state.phase_time[state.phase_first[:-1][has_phases]]
 
     def set_random_seed(self, seed: int) -> None:
@@ -269,34 +301,32 @@ class EngineCore:
     @property
     def phase_indices(self) -> NDArray[np.int32]:
         """int32[intersections]: the phases shown now (a read-only view; 0 for virtual intersections)."""
-        view = self._tables.state.phase_index.view()
-        view.flags.writeable = False
-        return view
+        return self._phase_view
 
     def set_phase_by_index(self, intersection: int, phase: int) -> None:
         """Show a phase from the next step on. IndexError if there is no such intersection or phase."""
         intersection, phase = operator.index(intersection), operator.index(phase)
-        if not 0 <= intersection < self._n_phases.size:
+        if not 0 <= intersection < self.phase_counts.size:
             raise IndexError(f"there is no intersection number {intersection}")
         self._check_phase(intersection, phase)
-        phases = np.full(self._n_phases.size, -1, np.int32)
+        phases = np.full(self.phase_counts.size, -1, np.int32)
         phases[intersection] = phase
         self._show(phases)
 
     def set_phases(self, phases: ArrayLike) -> None:
         """Show phases[i] at intersection i from the next step on; -1 leaves it. IndexError for a bad index."""
         wanted = np.asarray(phases)
-        if wanted.shape != self._n_phases.shape:
-            raise ValueError(f"needs {self._n_phases.size} phases, one per intersection, got {wanted.shape}")
+        if wanted.shape != self.phase_counts.shape:
+            raise ValueError(f"needs {self.phase_counts.size} phases, one per intersection, got {wanted.shape}")
         if wanted.dtype.kind not in "iu":
             raise TypeError(f"phases are whole numbers, not {wanted.dtype}")
-        bad = (wanted >= self._n_phases) | (wanted < -1)
+        bad = (wanted >= self.phase_counts) | (wanted < -1)
         if bad.any():
             self._check_phase(int(bad.argmax()), int(wanted[bad.argmax()]))
         self._show(np.ascontiguousarray(wanted, np.int32))
 
     def _check_phase(self, intersection: int, phase: int) -> None:
-        n = int(self._n_phases[intersection])
+        n = int(self.phase_counts[intersection])
         if not 0 <= phase < n:
             name = self.intersection_ids[intersection]
             fault = f"has the phases 0 to {n - 1}, not {phase}" if n else "is virtual: it has no phases"
@@ -311,11 +341,11 @@ class EngineCore:
 
     def lane_vehicle_counts(self) -> NDArray[np.int32]:
         """int32[lanes]: vehicles on each lane (not in its entry queue)."""
-        return self._tables.state.n_vehicles[: self._n_lanes].copy()
+        return self.lane_vehicle_count_view.copy()
 
     def lane_waiting_counts(self) -> NDArray[np.int32]:
         """int32[lanes]: vehicles on each lane slower than 0.1 m/s."""
-        return self._measure(kernel_measure.lane_waiting, np.int32)
+        return self.lane_waiting_count_view.copy()
 
     def lane_speed_sums_mps(self) -> NDArray[np.float64]:
         """float64[lanes]: sum of the speeds of the vehicles on each lane."""
@@ -379,7 +409,23 @@ class EngineCore:
         return float(sums[-1] / n)
 
     def _vehicle_id(self, v: int) -> str:
-        return vehicle_name(int(self._tables.state.flow[v]), int(self._tables.state.ordinal[v]))
+        state = self._tables.state
+        name = vehicle_name(int(state.flow[v]), int(state.ordinal[v]))
+        return name + SHADOW_SUFFIX if state.role[v] == t.SHADOW else name
+
+
+def _read_only(values: NDArray[np.int32]) -> NDArray[np.int32]:
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _step_kernel(lane_change: bool) -> Any:
+    if not lane_change:
+        return kernel_step.step_many
+    from streetflow import kernel_lane_step
+
+    return kernel_lane_step.step_many
 
 
 def vehicle_name(flow: int, ordinal: int) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from streetflow import tables as t
 from streetflow.flow import VehicleKind
 from streetflow.network_tables import NetworkTables
@@ -43,9 +45,11 @@ def kind_row(kind: VehicleKind, delta: float) -> list[float]:
 class Demand:
     """Numbers routes, ways and kinds and appends them to the engine's tables."""
 
-    def __init__(self, network: NetworkTables, delta: float) -> None:
+    def __init__(self, network: NetworkTables, delta: float, lane_change: bool = False) -> None:
+        """lane_change: keep the ways from the lanes beside each way, too."""
         self.network = network
         self.delta = delta
+        self.lane_change = lane_change
         self.kinds: list[VehicleKind] = []
         self.routes: list[tuple[int, ...]] = []  # road numbers; of an invalid route its anchors
         self.valid: list[bool] = []
@@ -56,6 +60,7 @@ class Demand:
         self._starts: list[int] = []
         self._path: list[int] = []
         self._path_position: list[int] = []
+        self._beside: list[tuple[int, int]] = []  # inner, outer
         self._route_rows: list[tuple[int, int, int]] = []
         self._candidates: list[int] = []
         self._written = [0, 0, 0, 0]
@@ -100,14 +105,32 @@ class Demand:
         key = (roads, position, lane)
         start = self._way_starts.get(key)
         if start is None:
-            start = self._way_starts[key] = len(self._path)
+            start = len(self._path)
             self._way_keys.append(key)
             self._starts.append(start)
             way = self.network.router.way(roads, position, lane)
             for k, drivable in enumerate(way.drivables):
                 self._path.append(drivable)
                 self._path_position.append(position + k // 2)
+                if k % 2 == 0:  # from a lane on, the way is that lane's own
+                    self._way_starts.setdefault((roads, position + k // 2, drivable), start + k)
         return start
+
+    def _way_beside(self, place: int, shift: int) -> int:
+        """Where the way starts from the lane ``shift`` further out than the one at a place in ``path``.
+
+        -1 if there is no such lane, or nobody would change to it: it has no lane link to the route's next road.
+        """
+        lane_road, lane = self.network.roadnet.lane_road, self._path[place]
+        if not 0 <= lane < len(lane_road) or not 0 <= lane + shift < len(lane_road):
+            return -1
+        roads, position = self.way_at(place)[0], self._path_position[place]
+        if lane_road[lane + shift] != lane_road[lane]:
+            return -1
+        way = self.network.router.way(roads, position, lane + shift)
+        if position < len(roads) - 1 and way.drivables[1] < 0:
+            return -1
+        return self.way_start(roads, position, lane + shift)
 
     def way_at(self, place: int) -> tuple[tuple[int, ...], int, int, int]:
         """The way that a place in ``path`` belongs to, as for `way_start`, and how far from its start that is."""
@@ -116,7 +139,11 @@ class Demand:
 
     def write(self, tables: t.Tables) -> bool:
         """Append what is new to the tables. True if their memory moved."""
+        while self.lane_change and len(self._beside) < len(self._path):  # which grows here
+            place = len(self._beside)
+            self._beside.append((self._way_beside(place, -1), self._way_beside(place, 1)))
         moved = tables.grow("path", len(self._path))
+        moved |= tables.grow("sideways", len(self._beside))
         moved |= tables.grow("routes", len(self._route_rows))
         moved |= tables.grow("candidates", len(self._candidates))
         moved |= tables.grow("kinds", len(self.kinds) * t.KIND_SIZE)
@@ -124,6 +151,9 @@ class Demand:
         n_path, n_routes, n_candidates, n_kinds = self._written
         state.path[n_path : len(self._path)] = self._path[n_path:]
         state.path_position[n_path : len(self._path)] = self._path_position[n_path:]
+        if n_path < len(self._beside):
+            columns = np.array(self._beside[n_path:], np.int32).T
+            state.path_inner[n_path : len(self._beside)], state.path_outer[n_path : len(self._beside)] = columns
         if n_routes < len(self._route_rows):
             rows = list(zip(*self._route_rows[n_routes:], strict=True))
             for column, values in zip((state.route_road, state.route_first, state.route_count), rows, strict=True):

@@ -18,11 +18,11 @@ from streetflow import kernel_step
 from streetflow import tables as t
 from streetflow.archive import Archive
 from streetflow.config import Config
-from streetflow.core import EngineCore, vehicle_name
+from streetflow.core import SHADOW_SUFFIX, EngineCore, vehicle_name
 from streetflow.cursor import Cursor
 from streetflow.errors import InputError, InputWarning, UnknownIdError, UnknownVehicleError
 from streetflow.flow import PUSHED_DEFAULTS, vehicle_kind
-from streetflow.replay import Replay
+from streetflow.replay import Drawn, Replay
 
 
 class Engine(EngineCore):
@@ -40,7 +40,7 @@ class Engine(EngineCore):
 
     def next_step(self) -> None:
         """Simulate one step of `interval` seconds. StepError if a vehicle comes to a dead end of its route."""
-        while kernel_step.step_many(*self._arguments, 1):
+        while self._step_kernel(*self._arguments, 1):
             self._after_fault()
         if self._replay is not None:
             self._log_step(self._replay)
@@ -55,10 +55,15 @@ class Engine(EngineCore):
 
     # ------------------------------------------------------------------ what is where
 
+    def _drivers(self, least_status: int = t.RUNNING) -> NDArray[np.intp]:
+        """The slots of the vehicles without shadows: a driver who changes lanes counts once."""
+        state = self._tables.state
+        return np.flatnonzero((state.status >= least_status) & (state.role != t.SHADOW))
+
     def get_vehicles(self, include_waiting: bool = False) -> list[str]:
         """Ids of the running vehicles (and those that wait to enter), by ascending priority."""
         state = self._tables.state
-        present = np.flatnonzero(state.status >= (t.PENDING if include_waiting else t.RUNNING))
+        present = self._drivers(t.PENDING if include_waiting else t.RUNNING)
         return [self._vehicle_id(int(v)) for v in present[np.argsort(state.priority[present])]]
 
     def get_lane_vehicle_count(self) -> dict[str, int]:
@@ -100,12 +105,12 @@ class Engine(EngineCore):
         return values
 
     def _by_vehicle(self, values: NDArray[np.float64]) -> dict[str, float]:
-        running = np.flatnonzero(self._tables.state.status == t.RUNNING)
+        running = self._drivers()
         return dict(sorted(zip((self._vehicle_id(int(v)) for v in running), values[running].tolist(), strict=True)))
 
     def _find(self, vehicle_id: str) -> int:
         """The slot of a present vehicle, or -1."""
-        kind, _, number = str(vehicle_id).rpartition("_")
+        kind, _, number = str(vehicle_id).removesuffix(SHADOW_SUFFIX).rpartition("_")
         if not (number.isascii() and number.isdigit()):
             return -1
         if kind == "manually_pushed":
@@ -158,6 +163,8 @@ class Engine(EngineCore):
         state = self._tables.state
         if state.status[v] != t.RUNNING:
             return ""
+        if state.role[v] == t.SHADOW:
+            v = int(state.partner[v])
         ahead = int(state.head[state.path[state.way[v]]])
         if ahead == v:
             leader = int(state.leader[v])
@@ -215,7 +222,7 @@ class Engine(EngineCore):
         """Give a vehicle a new route through these roads, from its current road on.
 
         False, and nothing changes, if the vehicle or a road is unknown, the vehicle is on a lane link, or there
-        is no such route from its lane.
+        is no such route from its lane (while it changes lanes: from either of its two).
         """
         v = self._find(vehicle_id)
         roadnet = self._network.roadnet
@@ -223,30 +230,24 @@ class Engine(EngineCore):
         if v < 0 or -1 in wanted:
             return False
         state = self._tables.state
+        vehicles = [v] if state.role[v] == t.SINGLE else [v, int(state.partner[v])]
         pending = state.status[v] == t.PENDING
-        lane = -1
-        if pending:
-            here = int(state.route_road[state.route[v]])
-        else:
-            lane = int(state.path[state.way[v]])
-            if lane >= self._n_lanes:
-                return False
-            here = roadnet.lane_road[lane]
-        roads = self._network.router.plan([here, *wanted])
-        if roads is None:
+        lanes = [] if pending else [int(state.path[state.way[one]]) for one in vehicles]
+        if any(lane >= self._n_lanes for lane in lanes):
             return False
-        start = -1
-        if not pending:
-            if self._network.router.way(roads, 0, lane).drivables[1] < 0:
-                return False
-            start = self._demand.way_start(roads, 0, lane)
+        here = int(state.route_road[state.route[v]]) if pending else roadnet.lane_road[lanes[0]]
+        roads = self._network.router.plan([here, *wanted])
+        if roads is None or any(self._network.router.way(roads, 0, lane).drivables[1] < 0 for lane in lanes):
+            return False
         number = self._demand.route([here, *wanted])
+        starts = [self._demand.way_start(roads, 0, lane) for lane in lanes] or [-1]
         if self._demand.write(self._tables):
             self._refresh()
-        self._tables.state.route[v] = number
-        self._tables.state.way[v] = start
+        state = self._tables.state
+        state.route[vehicles] = number
+        state.way[vehicles] = starts
         if not pending:
-            self._tables.state.following[v] = self._tables.state.path[start + 1]
+            state.following[vehicles] = state.path[np.array(starts) + 1]
         return True
 
     # ------------------------------------------------------------------ snapshots and replays
@@ -262,7 +263,7 @@ class Engine(EngineCore):
         if not isinstance(archive, Archive):
             raise TypeError(f"needs an Archive, not {archive!r}; load_from_file reads one from a file")
         archive.restore(self._tables, self._demand, self.inputs_sha256)
-        self._refresh()
+        self._grow_changers()
         n_slots = archive.n_slots
         if n_slots < self._tables.sizes["slots"]:
             self._add_free_slots(n_slots)
@@ -275,9 +276,9 @@ class Engine(EngineCore):
         """Pause or go on with the replay. RuntimeError if saveReplay is false in the config."""
         self._require_replay().set_enabled(bool(open))
 
-    def set_replay_file(self, replay_file: str) -> None:
+    def set_replay_file(self, path: str) -> None:
         """Write the replay to another file, given relative to the config's dir, from now on."""
-        self._require_replay().open(self.config.directory + replay_file)
+        self._require_replay().open(self.config.directory + path)
 
     def _require_replay(self) -> Replay:
         if self._replay is None:
@@ -285,22 +286,25 @@ class Engine(EngineCore):
         return self._replay
 
     def _log_step(self, replay: Replay) -> None:
+        running = self._drivers()
+        order = np.argsort(self._tables.state.priority[running])
+        replay.write((self._drawn(int(v)) for v in running[order]), self._tables.state.is_open)
+
+    def _drawn(self, v: int) -> Drawn:
         state = self._tables.state
-        running = np.flatnonzero(state.status == t.RUNNING)
-        running = running[np.argsort(state.priority[running])]
-        distance = self._current("distance")
-        replay.write(
-            (
-                (
-                    self._vehicle_id(int(v)),
-                    int(state.path[state.way[v]]),
-                    float(distance[v]),
-                    self._demand.kinds[state.kind[v]],
-                )
-                for v in running
-            ),
-            state.is_open,
+        drivable = int(state.path[state.way[v]])
+        drawn = Drawn(
+            self._vehicle_id(v),
+            drivable,
+            float(self._current("distance")[v]),
+            self._demand.kinds[state.kind[v]],
+            int(state.direction[v]),
         )
+        if state.role[v] != t.OWNER:
+            return drawn
+        beside = int(state.path[state.way[state.partner[v]]])
+        widths = float(state.lane_width[drivable] + state.lane_width[beside])
+        return drawn._replace(beside=beside, share=2 * abs(float(state.offset[v])) / widths)
 
 
 def _names(roads: Sequence[str]) -> list[str]:

@@ -7,18 +7,23 @@ Kernels hold no Python objects and create no arrays, so numba's reference counti
 of a field of a record of arrays costs two atomic operations, ten times a step's work. A compiled function that needs
 to allocate would fail to compile rather than leak.
 
+Compiling takes some ten seconds on the first run; a line on the terminal says so. Programs whose output goes elsewhere
+see nothing of it.
+
 Numba's disk cache looks only at the file of the cached function, not at the helpers it calls. Entry points therefore
 close over `SOURCE_FINGERPRINT` (a closure's values are part of the cache key).
 """
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
+from numba.core import event
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
@@ -37,6 +42,27 @@ def _fingerprint() -> int:
 SOURCE_FINGERPRINT = _fingerprint()
 
 
+class _CompileNotice(event.Listener):
+    """Says once, and only on a terminal, that an entry point is being compiled (not: loaded from disk)."""
+
+    def __init__(self) -> None:
+        self.entry_points: set[Any] = set()
+        self.is_told = False
+
+    def on_start(self, event: event.Event) -> None:
+        if self.is_told or event.data["dispatcher"] not in self.entry_points or not sys.stderr.isatty():
+            return
+        self.is_told = True
+        print("streetflow: compiling the engine; this takes up to half a minute, once", file=sys.stderr, flush=True)
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+_notice = _CompileNotice()
+event.register("numba:compile", _notice)
+
+
 def helper(function: _F) -> _F:
     """Compile a function that is part of the kernels which call it (always inlined by LLVM)."""
     compiled: _F = njit(**_HELPER_OPTIONS, **_OPTIONS)(function)
@@ -49,4 +75,5 @@ def entry_point(function: _F) -> _F:
         compiled: _F = njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # numba found no folder that it can write to
         compiled = njit(**_OPTIONS)(function)
+    _notice.entry_points.add(compiled)
     return compiled

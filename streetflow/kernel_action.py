@@ -40,17 +40,23 @@ WAITING_SPEED_MPS = 0.1
 _PASSABLE_SPEED_MPS = 2.0
 OK = 0
 FAULT_DEAD_END = 2
+DEAD_END = -2  # in path
+
+
+@helper
+def hard_speed(s, k, u, lk, ul, gap, delta):  # type: ignore[no-untyped-def]
+    """N of section 5 with full braking and no gap kept, behind a vehicle of kind row lk and speed ul."""
+    bound = 2 * ul - s.kinds[lk + MAX_NEG_STEP] + 2 * gap / delta
+    c = u * delta / 2 - 0.5 * ul * ul / s.kinds[lk + MAX_NEG_ACC] - gap
+    return no_collision_root(c, delta, s.kinds[k + MAX_FOUR_A], s.kinds[k + MAX_HALF_OVER_A], bound)
 
 
 @helper
 def car_following_speed(s, k, u, lk, ul, gap, custom, delta):  # type: ignore[no-untyped-def]
     """Section 5's speed behind a leader of kind row lk and speed ul. custom: NaN or the speed asked for."""
     half_way = u * delta / 2
-    max_bound = 2 * ul - s.kinds[lk + MAX_NEG_STEP] + 2 * gap / delta
-    max_c = half_way - 0.5 * ul * ul / s.kinds[lk + MAX_NEG_ACC] - gap
     if custom == custom:
-        hard = no_collision_root(max_c, delta, s.kinds[k + MAX_FOUR_A], s.kinds[k + MAX_HALF_OVER_A], max_bound)
-        return lesser(custom, hard)
+        return lesser(custom, hard_speed(s, k, u, lk, ul, gap, delta))
     room = gap - s.kinds[k + MIN_GAP]
     bound = 2 * ul - s.kinds[lk + USUAL_NEG_STEP] + 2 * room / delta
     c = half_way + s.kinds[k + MIN_GAP] - 0.5 * ul * ul / s.kinds[lk + USUAL_NEG_ACC] - gap
@@ -58,8 +64,7 @@ def car_following_speed(s, k, u, lk, ul, gap, custom, delta):  # type: ignore[no
     # With equal brakes the soft formula is monotone in the gap, in floating point too, so it is the lesser one.
     # Only where it has no solution (NO_SPEED) may the hard one be less, through its bound.
     if not (s.kinds[k + SAME_BRAKES] > 0.0 and s.kinds[lk + SAME_BRAKES] > 0.0 and f > -100.0):
-        hard = no_collision_root(max_c, delta, s.kinds[k + MAX_FOUR_A], s.kinds[k + MAX_HALF_OVER_A], max_bound)
-        f = lesser(hard, f)
+        f = lesser(hard_speed(s, k, u, lk, ul, gap, delta), f)
     r = u - ul if u > ul else 0.0
     return lesser(f, (gap + (ul + r / 2) * delta - half_way) / s.kinds[k + HEADWAY_DIVISOR])
 
@@ -94,6 +99,37 @@ def intersection_speed(s, v, k, u, x, drivable, following, distance, speed, bloc
 
 
 @helper
+def wanted_speed(s, k, u, lead, lk, ul, gap, custom, speed_limit, limit, delta):  # type: ignore[no-untyped-def]
+    """The speed of section 5 before its last max. limit: the intersection's, or inf. lk, ul: the leader's, if any."""
+    w = s.kinds[k + MAX_SPEED]
+    w = lesser(w, u + s.kinds[k + MAX_POS_STEP])
+    w = lesser(w, speed_limit)
+    if lead >= 0:
+        w = lesser(w, car_following_speed(s, k, u, lk, ul, gap, custom, delta))
+    elif custom == custom:
+        w = lesser(w, custom)
+    return w if limit == math.inf else lesser(w, limit)
+
+
+@helper
+def moved_distance(s, k, u, w, delta):  # type: ignore[no-untyped-def]
+    """Section 4.1: how far a vehicle gets that chose the speed w; a negative one means a stop."""
+    return 0.5 * u * u / s.kinds[k + MAX_NEG_ACC] if w < 0 else (u + w) * delta / 2
+
+
+@helper
+def go_on(s, d, at, length):  # type: ignore[no-untyped-def]
+    """(distance, position in path) of a vehicle that comes to distance d; a negative position ends its way."""
+    while d > length:
+        d -= length
+        at += 1
+        if s.path[at] < 0:
+            return d, s.path[at]
+        length = s.length[s.path[at]]
+    return d, at
+
+
+@helper
 def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # type: ignore[no-untyped-def]
     """Phases 4 and 5. Fills s.mover with the vehicles that leave their drivable, in drivable order, front first.
 
@@ -114,6 +150,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
         leader = -1
         x_leader = 0.0
         some_stay_ahead = False
+        n_moving = 0
         while v >= 0:
             x = distance[v]
             u = speed[v]
@@ -157,46 +194,31 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                 some_stay_ahead = True
                 v = next_v
                 continue
-            w = s.kinds[k + MAX_SPEED]
-            w = lesser(w, u + s.kinds[k + MAX_POS_STEP])
-            w = lesser(w, speed_limit)
-            if lead >= 0:
-                w = lesser(w, car_following_speed(s, k, u, lk, ul, gap, custom, delta))
-            elif custom == custom:
-                w = lesser(w, custom)
-            if related:
-                w = lesser(w, limit)
+            w = wanted_speed(s, k, u, lead, lk, ul, gap, custom, speed_limit, limit, delta)
             w = greater(w, u - s.kinds[k + MAX_NEG_STEP])
-            s.custom_speed[v] = math.nan
+            if custom == custom:
+                s.custom_speed[v] = math.nan
+            d = moved_distance(s, k, u, w, delta) + x
             if w < 0:
-                moved = 0.5 * u * u / s.kinds[k + MAX_NEG_ACC]
                 w = 0.0
-            else:
-                moved = (u + w) * delta / 2
-            d = moved + x
             new_speed[v] = w
             if w >= WAITING_SPEED_MPS:
                 s.moving_step[v] = step_done
+                n_moving += 1
             if d > length:
-                reached = length
-                at = s.way[v]
-                while d > reached:
-                    d -= reached
-                    at += 1
-                    if s.path[at] < 0:
-                        if s.path[at] == -2:
-                            s.counters[FAULT_SLOT] = v
-                            return FAULT_DEAD_END, 0
-                        at = -1
-                        break
-                    reached = s.length[s.path[at]]
+                d, at = go_on(s, d, s.way[v], length)
+                if at == DEAD_END:
+                    s.counters[FAULT_SLOT] = v
+                    return FAULT_DEAD_END, 0
                 s.mover[n_movers] = v
                 s.mover_way[n_movers] = at
                 n_movers += 1
+                n_moving += w < WAITING_SPEED_MPS  # it doesn't wait here
             else:
                 some_stay_ahead = True
             new_distance[v] = d
             v = next_v
+        s.n_waiting[drivable] = s.n_vehicles[drivable] - n_moving
     return OK, n_movers
 
 

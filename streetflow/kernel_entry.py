@@ -16,6 +16,7 @@ from streetflow.tables import (
     LENGTH,
     MIN_GAP,
     N_ACTIVE_FLOWS,
+    N_CREATED,
     N_FREE,
     N_PENDING,
     N_PRESENT,
@@ -25,6 +26,7 @@ from streetflow.tables import (
     PENDING,
     PRIORITY_BUCKETS,
     RUNNING,
+    SINGLE,
     STEP,
     WAITING,
     State,
@@ -54,6 +56,7 @@ def start_flows(s: State) -> None:
 def create_vehicle(s: State, kind: int, route: int, flow: int, ordinal: int, speed: float) -> int:
     """Create a vehicle in a free slot (there must be one), to be planned in phase 2. Returns the slot."""
     priority = draw_priority(s)
+    draw(s)  # CityFlow picks a thread with it
     s.counters[N_FREE] -= 1
     v = s.free_slots[s.counters[N_FREE]]
     s.status[v] = PENDING
@@ -65,7 +68,7 @@ def create_vehicle(s: State, kind: int, route: int, flow: int, ordinal: int, spe
     s.previous[v] = -1
     s.link_entry_step[v] = NO_ENTRY_STEP
     s.leader[v] = -1
-    s.gap[v] = 0.0
+    s.gap[v] = math.inf
     s.blocker_0[v] = -1
     s.blocker_1[v] = -1
     s.distance_0[v] = 0.0
@@ -79,6 +82,12 @@ def create_vehicle(s: State, kind: int, route: int, flow: int, ordinal: int, spe
     s.entry_step[v] = -1
     s.free_flow_s[v] = 0.0
     s.moving_step[v] = s.counters[STEP]
+    s.serial[v] = s.counters[N_CREATED]
+    s.role[v] = SINGLE
+    s.partner[v] = -1
+    s.offset[v] = 0.0
+    s.direction[v] = 0
+    s.counters[N_CREATED] += 1
     s.pending[s.counters[N_PENDING]] = v
     s.counters[N_PENDING] += 1
     s.counters[N_PRESENT] += 1
@@ -172,6 +181,7 @@ def enter_lanes(s: State, distance) -> None:  # type: ignore[no-untyped-def]
         s.moving_step[v] = s.counters[STEP]
         if t >= 0:
             s.behind[t] = v
+            s.gap[v] = distance[t] - s.kinds[s.kind[t] * KIND_SIZE + LENGTH] - distance[v]
         else:
             s.head[lane] = v
         s.tail[lane] = v

@@ -6,27 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from streetflow.jit import SOURCE_FINGERPRINT, entry_point
-from streetflow.kernel_action import WAITING_SPEED_MPS
 from streetflow.tables import DELTA, FLIP, STEP, unpack
 
 
 def _make_entry_points(fingerprint: int) -> tuple[Callable[..., Any], ...]:
-    @entry_point
-    def lane_waiting(net_i, net_f, veh_i, veh_f, offsets, result):  # type: ignore[no-untyped-def]
-        """result[lane]: vehicles on the lane slower than 0.1 m/s."""
-        if fingerprint == -1:
-            return
-        s = unpack(net_i, net_f, veh_i, veh_f, offsets)
-        speed = s.speed_1 if s.counters[FLIP] else s.speed_0
-        for lane in range(result.size):
-            n = 0
-            v = s.head[lane]
-            while v >= 0:
-                if speed[v] < WAITING_SPEED_MPS:
-                    n += 1
-                v = s.behind[v]
-            result[lane] = n
-
     @entry_point
     def lane_speed_sums(net_i, net_f, veh_i, veh_f, offsets, result):  # type: ignore[no-untyped-def]
         """result[lane]: sum of the speeds of the vehicles on the lane, front first, m/s."""
@@ -56,7 +39,7 @@ def _make_entry_points(fingerprint: int) -> tuple[Callable[..., Any], ...]:
                 v = s.behind[v]
             result[lane] = steps * s.reals[DELTA]
 
-    return lane_waiting, lane_speed_sums, lane_waiting_times
+    return lane_speed_sums, lane_waiting_times
 
 
-lane_waiting, lane_speed_sums, lane_waiting_times = _make_entry_points(SOURCE_FINGERPRINT)
+lane_speed_sums, lane_waiting_times = _make_entry_points(SOURCE_FINGERPRINT)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from streetflow.jit import helper
-from streetflow.kernel_action import _take_out, append, free_slots_of_last_step, release
+from streetflow.kernel_action import WAITING_SPEED_MPS, _take_out, append, free_slots_of_last_step, release
 from streetflow.kernel_bits import list_set_bits
 from streetflow.kernel_entry import remove_vehicle
 from streetflow.kernel_leader import find_leader
 from streetflow.kernel_math import lesser
 from streetflow.tables import (
     DELTA,
+    DONE,
     FINISHED_TIME,
     KIND_SIZE,
     MAX_SPEED,
@@ -19,13 +20,14 @@ from streetflow.tables import (
     N_RUNNING,
     N_TRIPS,
     NO_ENTRY_STEP,
+    SINGLE,
     STEP,
     State,
 )
 
 
 @helper
-def move(s, n_movers, new_distance):  # type: ignore[no-untyped-def]
+def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
     """Phase 6: take the movers out of their lists, end trips, then append the rest to their new lists."""
     n_lanes = s.queue_head.size
     step = s.counters[STEP]
@@ -38,10 +40,12 @@ def move(s, n_movers, new_distance):  # type: ignore[no-untyped-def]
         s.previous[v] = drivable
         add_free_flow(s, v, s.mover_way[i])
         if s.mover_way[i] < 0:
-            s.counters[N_FINISHED] += 1
             s.counters[N_RUNNING] -= 1
-            s.reals[FINISHED_TIME] += now - s.enter_step[v] * s.reals[DELTA]
-            record_trip(s, v, step)
+            if s.role[v] != DONE:
+                s.counters[N_FINISHED] += 1
+                s.reals[FINISHED_TIME] += now - s.enter_step[v] * s.reals[DELTA]
+            if s.role[v] == SINGLE:
+                record_trip(s, v, step)
             remove_vehicle(s, v)
             release(s, v)
     for i in range(n_movers):
@@ -53,6 +57,7 @@ def move(s, n_movers, new_distance):  # type: ignore[no-untyped-def]
         s.following[v] = s.path[at + 1]
         drivable = s.path[at]
         append(s, drivable, v, new_distance[v], new_distance, step)
+        s.n_waiting[drivable] += new_speed[v] < WAITING_SPEED_MPS
         if drivable >= n_lanes:
             s.link_entry_step[v] = step
             s.out_count[s.start_lane[drivable - n_lanes]] += 1

@@ -44,7 +44,7 @@ def draw(s: State) -> int:
 
 @helper
 def draw_priority(s: State) -> int:
-    """A signed 32-bit priority that no present vehicle has, then one output thrown away."""
+    """A signed 32-bit priority that no present vehicle has."""
     while True:
         priority = _to_signed(draw(s))
         taken = False
@@ -54,6 +54,5 @@ def draw_priority(s: State) -> int:
                     taken = True
         if not taken:
             break
-    draw(s)
     s.priority_uses[priority & (PRIORITY_BUCKETS - 1)] += 1
     return priority

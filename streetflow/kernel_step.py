@@ -15,6 +15,7 @@ from streetflow.tables import (
     FLIP,
     N_ACTIVE_FLOWS,
     N_FREE,
+    N_NEEDED,
     N_PRESENT,
     N_TRIPS,
     OWN_LIGHTS,
@@ -30,11 +31,8 @@ __all__ = ["FAULT_DEAD_END", "FAULT_NO_SLOTS", "FAULT_UNTIDY", "OK", "push", "se
 
 
 @helper
-def one_step(s: State) -> int:
-    """The eleven phases of section 4 but the replay line. Returns OK or a fault.
-
-    After FAULT_NO_SLOTS (of vehicles or trips) and FAULT_UNTIDY nothing has happened: see to it, and try again.
-    """
+def begin_step(s: State, slots_per_vehicle: int, n_others: int) -> int:
+    """Start flows and see that there are slots for the vehicles they may create and for n_others more, and for trips."""
     if s.counters[BROKEN]:
         return FAULT_DEAD_END
     if s.counters[STEP] >= s.counters[TIDY_STEP]:
@@ -42,8 +40,30 @@ def one_step(s: State) -> int:
     start_flows(s)
     most_new = s.counters[N_ACTIVE_FLOWS] * (int(s.reals[DELTA]) + 2)
     most_trips = s.counters[N_TRIPS] + s.counters[N_PRESENT] + most_new
-    if most_new > s.counters[N_FREE] or most_trips > s.trip_flow.size:
+    s.counters[N_NEEDED] = most_new * slots_per_vehicle + n_others
+    if s.counters[N_NEEDED] > s.counters[N_FREE] or most_trips > s.trip_flow.size:
         return FAULT_NO_SLOTS
+    return OK
+
+
+@helper
+def end_step(s: State) -> None:
+    """The new values become current; then the lights' own plan, if they have one."""
+    s.counters[FLIP] = 1 - s.counters[FLIP]
+    if s.counters[OWN_LIGHTS]:
+        run_own_lights(s)
+    s.counters[STEP] += 1
+
+
+@helper
+def one_step(s: State) -> int:
+    """The eleven phases of section 4 but the replay line. Returns OK or a fault.
+
+    After FAULT_NO_SLOTS nothing has happened and the step can be tried again with more slots (of vehicles or trips).
+    """
+    fault = begin_step(s, 1, 0)
+    if fault != OK:
+        return fault
     flip = s.counters[FLIP]
     distance = s.distance_1 if flip else s.distance_0
     new_distance = s.distance_0 if flip else s.distance_1
@@ -58,12 +78,9 @@ def one_step(s: State) -> int:
     if fault != OK:
         s.counters[BROKEN] = 1
         return fault
-    move(s, n_movers, new_distance)
-    s.counters[FLIP] = 1 - flip
+    move(s, n_movers, new_distance, new_speed)
     find_leaders(s, new_distance)
-    if s.counters[OWN_LIGHTS]:
-        run_own_lights(s)
-    s.counters[STEP] += 1
+    end_step(s)
     return OK
 
 

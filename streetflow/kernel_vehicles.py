@@ -9,7 +9,7 @@ import numpy as np
 
 from streetflow.jit import SOURCE_FINGERPRINT, entry_point
 from streetflow.kernel_bits import list_set_bits
-from streetflow.tables import DELTA, FLIP, unpack
+from streetflow.tables import DELTA, FLIP, SHADOW, unpack
 
 
 def _make_entry_point(fingerprint: int) -> Callable[..., Any]:
@@ -29,6 +29,8 @@ def _make_entry_point(fingerprint: int) -> Callable[..., Any]:
             while v >= 0:
                 drivable[n] = d
                 serial[n] = np.int64(s.flow[v]) * 4294967296 + s.ordinal[v]
+                if s.role[v] == SHADOW:
+                    serial[n] += np.int64(1) << 62
                 distance_m[n] = distance[v]
                 created_s[n] = s.enter_step[v] * s.reals[DELTA]
                 n += 1

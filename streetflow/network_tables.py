@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.crossings import Crossing, intersection_crossings
+from streetflow.errors import InputError
 from streetflow.geometry import (
     LANE_LINK_SPEED_LIMIT_MPS,
     polyline_length,
@@ -20,6 +22,9 @@ from streetflow.geometry import (
 from streetflow.roadnet import LaneLink, Point, RoadLink, Roadnet, read_roadnet
 from streetflow.routing import Router
 from streetflow.tables import WORD_BITS, State
+
+SEGMENT_M = 70.0  # lanes are cut into segments of at most this length for lane changing
+MOST_SEGMENTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,20 @@ def load_network(path: str | Path) -> NetworkTables:
     with _lock:
         _cache[key] = version, tables
     return tables
+
+
+def lane_segments(roadnet: Roadnet, file: str | Path) -> NDArray[np.int32]:
+    """For lane changing, int32[lanes + 1]: where each lane's segments start, and how many there are in all.
+
+    InputError for a road of more than 700 km.
+    """
+    counts = []
+    for i, road in enumerate(roadnet.roads):
+        length_m = polyline_length(road.points)
+        if not length_m <= MOST_SEGMENTS * SEGMENT_M:
+            raise InputError(file, f"roads[{i}].points", f"are {length_m:g} m long: too long to change lanes on")
+        counts += [max(math.ceil(length_m / SEGMENT_M), 1)] * road.n_lanes
+    return _prefix(counts)
 
 
 def _prefix(counts: list[int]) -> NDArray[np.int32]:
@@ -136,6 +155,7 @@ def _build(roadnet: Roadnet) -> NetworkTables:
     }
     reals: dict[str, object] = {
         "length": lane_lengths + link_lengths,
+        "lane_width": [width for road in roadnet.roads for width in road.lane_widths_m],
         "speed_limit": speed_limits + [LANE_LINK_SPEED_LIMIT_MPS] * n_links,
         "crossing_own": [crossing.own_m for crossing in flat_crossings],
         "crossing_other": [crossing.other_m for crossing in flat_crossings],

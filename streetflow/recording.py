@@ -69,7 +69,7 @@ class Recorder:
 
     def _look(self) -> None:
         state = self._engine._tables.state
-        slots = np.flatnonzero(state.status == t.RUNNING)
+        slots = self._engine._drivers()
         distance = state.distance_1 if state.counters[t.FLIP] else state.distance_0
         key = state.flow[slots].astype(np.int64) << 32 | state.ordinal[slots]
         self._seen.append((key, state.path[state.way[slots]], distance[slots].copy(), state.kind[slots]))

@@ -7,7 +7,7 @@ import math
 import weakref
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,18 @@ from streetflow.network_tables import NetworkTables
 from streetflow.roadnet import Point
 
 _owners: weakref.WeakValueDictionary[Path, Replay] = weakref.WeakValueDictionary()  # who writes to a file
+
+
+class Drawn(NamedTuple):
+    """A vehicle in a replay line, at a distance along a drivable."""
+
+    id: str
+    drivable: int
+    distance_m: float
+    kind: VehicleKind
+    direction: int = 0  # -1: signals to the inner lane, 1: to the outer one
+    beside: int = -1  # the lane that it changes to
+    share: float = 0.0  # how far it has come there, 0 to 1
 
 
 class Replay:
@@ -71,20 +83,23 @@ class Replay:
             raise InputError(self._path, "", "another engine has begun its replay in this file, so this one can't go on in it")
         return self._file
 
-    def write(self, vehicles: Iterable[tuple[str, int, float, VehicleKind]], is_open: NDArray[np.int32]) -> None:
-        """One line: vehicles as (id, drivable, distance in m, kind), in order, and the state of the lanes' ends."""
+    def write(self, vehicles: Iterable[Drawn], is_open: NDArray[np.int32]) -> None:
+        """One line: the vehicles, in order, and the state of the lanes' ends."""
         if not self._enabled:
             return
         file = self._own_file()
         lane_shapes, link_shapes = self._network.lane_shapes, self._network.link_shapes
         parts = []
-        for vehicle_id, drivable, distance, kind in vehicles:
-            on_lane = drivable < len(lane_shapes)
-            shape = lane_shapes[drivable] if on_lane else link_shapes[drivable - len(lane_shapes)]
-            x, y = point_at(shape, distance)
-            dx, dy = direction_at(shape, distance)
+        for v in vehicles:
+            on_lane = v.drivable < len(lane_shapes)
+            shape = lane_shapes[v.drivable] if on_lane else link_shapes[v.drivable - len(lane_shapes)]
+            x, y = point_at(shape, v.distance_m)
+            dx, dy = direction_at(shape, v.distance_m)
             angle = math.atan2(dy, dx)
-            parts.append(f"{x!r} {y!r} {angle!r} {vehicle_id} 0 {kind.length_m!r} {kind.width_m!r},")
+            if v.beside >= 0:
+                x2, y2 = point_at(lane_shapes[v.beside], v.distance_m)
+                x, y = x + (x2 - x) * v.share, y + (y2 - y) * v.share
+            parts.append(f"{x!r} {y!r} {angle!r} {v.id} {v.direction} {v.kind.length_m!r} {v.kind.width_m!r},")
         parts.append(";")
         roadnet = self._network.roadnet
         for road in roadnet.roads:

@@ -36,8 +36,11 @@ OWN_LIGHTS = 11  # 1: lights run by their own plan
 FAULT_SLOT = 12  # the vehicle of a StepError
 BROKEN = 13  # 1 after a fault in the middle of a step
 N_TRIPS = 14  # entries of trip_...
-TIDY_STEP = 15  # the step before which vehicles should be renumbered
-N_COUNTERS = 16
+N_CREATED = 15  # vehicles created since the last reset
+N_NEEDED = 16  # free slots that the next step may need
+LANE_CHANGE = 17  # 1: vehicles change lanes
+TIDY_STEP = 18  # the step before which vehicles should be renumbered
+N_COUNTERS = 20
 
 # reals[...]
 DELTA = 0  # the step, s
@@ -74,6 +77,13 @@ PENDING = 1  # created, not planned yet
 WAITING = 2  # in the entry queue of its first lane
 RUNNING = 3
 
+# role[slot]: a change of lanes is driven by two vehicles
+SINGLE = 0
+OWNER = 1  # on the lane that it leaves
+SHADOW = 2  # on the target lane
+ABORTED = 3  # a shadow that goes in this step
+DONE = 4  # an owner that goes in this step: its shadow is the vehicle now
+
 PRIORITY_BUCKETS = 1 << 16
 WORD_BITS = 31  # used per int32 word of a bit set: words stay positive
 RNG_WORDS = 624
@@ -96,6 +106,7 @@ class State(NamedTuple):
     head: Annotated[Ints, "net", "drivables", SLOT]  # slot of the first vehicle of the list
     tail: Annotated[Ints, "net", "drivables", SLOT]
     n_vehicles: Annotated[Ints, "net", "drivables"]
+    n_waiting: Annotated[Ints, "net", "drivables"]  # those slower than 0.1 m/s
     arrival_step: Annotated[Ints, "net", "drivables"]  # last step in which vehicles arrived
     arrival_after: Annotated[Ints, "net", "drivables", SLOT]  # tail before that step's arrivals
     occupied: Annotated[Ints, "net", "drivable_words"]  # bit set of the drivables that hold vehicles
@@ -106,6 +117,9 @@ class State(NamedTuple):
     queue_tail: Annotated[Ints, "net", "lanes", SLOT]
     out_count: Annotated[Ints, "net", "lanes"]  # vehicles on the lane's outgoing lane links
     out_first: Annotated[Ints, "net", "lanes_1"]  # into out_links
+    lane_width: Annotated[Floats, "net", "lanes"]
+    segment_first: Annotated[Ints, "net", "segments_1"]  # into segment_head
+    segment_head: Annotated[Ints, "net", "segments"]  # slot of the first vehicle of each segment of a lane
     # lane links, numbered from 0 (drivable number minus the number of lanes)
     out_links: Annotated[Ints, "net", "links"]  # drivables
     start_lane: Annotated[Ints, "net", "links"]
@@ -151,8 +165,8 @@ class State(NamedTuple):
     behind: Annotated[Ints, "veh", "slots", SLOT]  # next vehicle of the list or queue
     previous: Annotated[Ints, "veh", "slots"]  # previous drivable
     link_entry_step: Annotated[Ints, "veh", "slots"]
-    leader: Annotated[Ints, "veh", "slots", SLOT]  # of list heads only
-    gap: Annotated[Floats, "veh", "slots"]  # of list heads only
+    leader: Annotated[Ints, "veh", "slots", SLOT]  # of list heads only, but of all with lane changing
+    gap: Annotated[Floats, "veh", "slots"]  # likewise; inf until the first leader
     blocker_0: Annotated[Ints, "veh", "slots", SLOT]
     blocker_1: Annotated[Ints, "veh", "slots", SLOT]
     distance_0: Annotated[Floats, "veh", "slots"]
@@ -166,11 +180,26 @@ class State(NamedTuple):
     entry_step: Annotated[Ints, "veh", "slots"]  # step of entry into the network, -1: not yet
     free_flow_s: Annotated[Floats, "veh", "slots"]  # undisturbed time over the drivables that it has left
     moving_step: Annotated[Ints, "veh", "slots"]  # last step after which its speed was 0.1 or more
+    serial: Annotated[Ints, "veh", "slots"]  # order of creation
+    role: Annotated[Ints, "veh", "slots"]
+    partner: Annotated[Ints, "veh", "slots", SLOT]  # the shadow of an owner, the owner of a shadow
+    offset: Annotated[Floats, "veh", "slots"]  # of an owner: m sideways, positive outwards
+    direction: Annotated[Ints, "veh", "slots"]  # of the signal that it sends: -1 inwards, 1 outwards, 0
     free_slots: Annotated[Ints, "veh", "slots", SLOT]
     freed_slots: Annotated[Ints, "veh", "slots", SLOT]  # free from the next step on
     pending: Annotated[Ints, "veh", "slots", SLOT]  # created, not planned yet, in order
     mover: Annotated[Ints, "veh", "slots"]  # vehicles that leave their drivable in this step
     mover_way: Annotated[Ints, "veh", "slots"]  # their new position in path, -1: trip ends
+    # of lane changing within one step, by slot
+    segment: Annotated[Ints, "veh", "changers"]  # number of its segment on its lane
+    segment_behind: Annotated[Ints, "veh", "changers"]  # next vehicle of the segment
+    planner: Annotated[Ints, "veh", "changers"]  # vehicles that change or want to, in order of creation
+    target_way: Annotated[Ints, "veh", "changers"]  # position in path of the lane that it wants to change to
+    target_leader: Annotated[Ints, "veh", "changers"]
+    target_follower: Annotated[Ints, "veh", "changers"]
+    follower_gap: Annotated[Floats, "veh", "changers"]  # from the target follower
+    signaller: Annotated[Ints, "veh", "changers"]  # whose signal it has received, -1: nobody's
+    settled: Annotated[Ints, "veh", "changers"]  # 1: its new speed is fixed
     # finished trips, in the order of their ends
     trip_flow: Annotated[Ints, "veh", "trips"]
     trip_ordinal: Annotated[Ints, "veh", "trips"]
@@ -179,6 +208,8 @@ class State(NamedTuple):
     trip_ended: Annotated[Ints, "veh", "trips"]
     trip_free_flow_s: Annotated[Floats, "veh", "trips"]
     # routes, ways, kinds
+    path_inner: Annotated[Ints, "veh", "sideways"]  # by position in path: that of the lane beside, -1: no such way
+    path_outer: Annotated[Ints, "veh", "sideways"]
     path: Annotated[Ints, "veh", "path"]  # drivables of all ways one after the other
     path_position: Annotated[Ints, "veh", "path"]  # position in the route of the road of each
     route_road: Annotated[Ints, "veh", "routes"]  # first anchor's road

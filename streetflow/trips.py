@@ -66,7 +66,7 @@ def read_trips(state: t.State) -> Trips:
     """The trips of an engine's vehicles since its last reset."""
     delta = float(state.reals[t.DELTA])
     n = int(state.counters[t.N_TRIPS])
-    present = np.flatnonzero(state.status >= t.PENDING)
+    present = np.flatnonzero((state.status >= t.PENDING) & (state.role != t.SHADOW))
     created = np.concatenate([state.trip_created[:n], state.enter_step[present]])
     entered = np.concatenate([state.trip_entered[:n], state.entry_step[present]])
     ended_s = np.full(created.size, np.nan)

@@ -50,13 +50,15 @@ class Vehicle:
     x: float = 0.0
     way: tuple[int, ...] = ()
     at: int = 0
+    position: int = 0  # of the way's first road in the route
     previous: int = -1
     link_entry: int = NEVER
     leader: Vehicle | None = None
-    gap: float = 0.0
+    gap: float = math.inf
     blocker: Vehicle | None = None
     custom: float | None = None
     gone: bool = False
+    finished: bool = False  # [10] an owner whose change is complete: its shadow goes on
     waited: int = 0
     new: dict[str, Any] = field(default_factory=dict)
 
@@ -74,6 +76,8 @@ class Vehicle:
 
 
 class Oracle:
+    vehicle_class = Vehicle
+
     def __init__(self, folder: Path, interval: float = 1.0, seed: int = 0, own_lights: bool = False) -> None:
         self.net = load_network(folder / "roadnet.json")
         roadnet = self.net.roadnet
@@ -131,7 +135,7 @@ class Oracle:
             if priority not in taken:
                 break
         self.draw()
-        v = Vehicle(name, kind, tuple(anchors), priority, self.step * self.dt, u=speed)
+        v = self.vehicle_class(name, kind, tuple(anchors), priority, self.step * self.dt, u=speed)
         self.pending.append(v)
         return v
 
@@ -149,7 +153,7 @@ class Oracle:
         way = self.net.router.way(route, 0, v.drivable).drivables
         if way[1] < 0:
             return False
-        v.roads, v.way, v.at = route, way, 0
+        v.roads, v.way, v.at, v.position = route, way, 0, 0
         return True
 
     def run_flows(self) -> None:
@@ -198,11 +202,15 @@ class Oracle:
     def look_ahead(self, v: Vehicle) -> None:
         of_drivable = self.lists[v.drivable]
         place = of_drivable.index(v)
-        v.leader = None
         if place > 0:
             v.leader = of_drivable[place - 1]
             v.gap = v.leader.x - v.leader.length - v.x
-            return
+        else:
+            self.search(v)
+
+    def search(self, v: Vehicle) -> None:
+        """The leader of the first vehicle of a list. Without one the gap keeps its value."""
+        v.leader = None
         top, a = v.kind["maxSpeed"], v.kind["usualNegAcc"]
         horizon = top * top / a / 2 + top * self.dt * 2
         s = self.length[v.drivable] - v.x
@@ -362,7 +370,8 @@ class Oracle:
                 return low(speed, self.stop_before(v, q - s - YIELD_M)), foe
         return speed, None
 
-    def act(self, v: Vehicle, notes: dict[Any, Any]) -> None:
+    def choose(self, v: Vehicle, notes: dict[Any, Any]) -> tuple[float, Vehicle | None]:
+        """The new speed, which may be negative, and the blocker."""
         k, u = v.kind, v.u
         w = k["maxSpeed"]
         w = low(w, u + k["maxPosAcc"] * self.dt)
@@ -374,11 +383,18 @@ class Oracle:
         if v.drivable >= self.n_lanes or (v.following >= 0 and near):
             limit, blocker = self.intersection_speed(v, notes)
             w = low(w, limit)
-        w = high(w, u - k["maxNegAcc"] * self.dt)
+        w = self.limit_sideways(v, w)
+        return high(w, u - k["maxNegAcc"] * self.dt), blocker
+
+    def limit_sideways(self, v: Vehicle, w: float) -> float:
+        """What lane changing adds to a speed choice."""
+        return w
+
+    def travel(self, v: Vehicle, w: float, blocker: Vehicle | None) -> None:
         if w < 0:
-            moved, w = 0.5 * u * u / k["maxNegAcc"], 0.0
+            moved, w = 0.5 * v.u * v.u / v.kind["maxNegAcc"], 0.0
         else:
-            moved = (u + w) * self.dt / 2
+            moved = (v.u + w) * self.dt / 2
         d, at = moved + v.x, v.at
         while at >= 0 and d > self.length[v.way[at]]:
             d -= self.length[v.way[at]]
@@ -387,14 +403,21 @@ class Oracle:
 
     # ------------------------------------------------------------------ [4] one step
 
+    def change_lanes(self) -> None:
+        """See `lane_change_oracle.py`."""
+
+    def act(self, everyone: list[Vehicle], notes: dict[Any, Any]) -> None:
+        for v in everyone:
+            self.travel(v, *self.choose(v, notes))
+
     def next_step(self) -> None:
         self.run_flows()
         self.plan()
         self.enter()
+        self.change_lanes()
         notes = self.announce()
         everyone = self.running()
-        for v in everyone:
-            self.act(v, notes)
+        self.act(everyone, notes)
         movers = [v for v in everyone if v.new["at"] != v.at]
         arrivals = sorted((v for v in movers if v.new["at"] >= 0), key=lambda v: -v.new["x"])
         for v in movers:
@@ -403,8 +426,9 @@ class Oracle:
             self.lists[v.drivable].remove(v)
             if v.new["at"] < 0:
                 v.gone = True
-                self.finished += 1
-                self.finished_time += self.step * self.dt - v.enter_time
+                if not v.finished:
+                    self.finished += 1
+                    self.finished_time += self.step * self.dt - v.enter_time
         for v in arrivals:
             target = v.way[v.new["at"]]
             if any(v.new["x"] > other.new["x"] for other in self.lists[target]):

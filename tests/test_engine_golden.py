@@ -1,9 +1,10 @@
-"""The engine against ten recorded runs of CityFlow itself: every step, every lane, bit for bit."""
+"""The engine against recorded runs of CityFlow itself: every step, every lane, bit for bit."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,11 +24,17 @@ TRACES = {
     "jinan_flow0_random": "Jinan",
     "losangeles_flow0_random": "LosAngeles",
 }
+# Of a CityFlow build made deterministic, see cityflow-semantics.md, chapter 10.
+LANE_CHANGE_TRACES = {
+    "atlanta_flow4_random_lanechange": "Atlanta",
+    "example_engine_lanechange": "example",
+    "hangzhou1_flow2_random_lanechange": "Hangzhou1",
+    "jinan_flow0_random_lanechange": "Jinan",
+}
 
 
 def start(trace, data_set: str) -> Engine:
     config = json.loads(str(trace["config"]))
-    assert not config["laneChange"]
     folder = DATASETS / data_set
     return Engine.from_files(
         folder / config["roadnetFile"],
@@ -35,22 +42,41 @@ def start(trace, data_set: str) -> Engine:
         interval_s=config["interval"],
         seed=config["seed"],
         rl_traffic_light=config["rlTrafficLight"],
+        lane_change=config["laneChange"],
     )
 
 
 @needs_shared
 @pytest.mark.parametrize("name", TRACES)
 def test_equals_cityflow_at_every_step(name: str) -> None:
-    with np.load(GOLDEN / f"{name}.npz") as file:
-        trace = {key: file[key] for key in file.files}
-    engine = start(trace, TRACES[name])
+    trace = read(GOLDEN / f"{name}.npz")
+    compare(start(trace, TRACES[name]), trace)
+
+
+@needs_shared
+@pytest.mark.parametrize("thread_num", [1, 2])
+@pytest.mark.parametrize("name", LANE_CHANGE_TRACES)
+def test_equals_cityflow_with_lane_changing(name: str, thread_num: int, tmp_path: Path) -> None:
+    trace = read(GOLDEN / "lanechange" / f"{name}.npz")
+    config = json.loads(str(trace["config"])) | {"dir": f"{DATASETS / LANE_CHANGE_TRACES[name]}/"}
+    assert config["laneChange"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    compare(Engine(str(tmp_path / "config.json"), thread_num=thread_num), trace)
+
+
+def read(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path) as file:
+        return {key: file[key] for key in file.files}
+
+
+def compare(engine: Engine, trace: dict[str, np.ndarray]) -> None:
     lanes = [engine.lane_index[lane] for lane in trace["lanes"]]
     signals = [engine.intersection_index[signal] for signal in trace["intersections"]]
     vehicles: defaultdict[int, dict[str, tuple[float, float]]] = defaultdict(dict)
     details = (trace[f"detail_{what}"].tolist() for what in ("step", "vehicle", "speed", "distance"))
     for step, vehicle, speed, distance in zip(*details, strict=True):
         vehicles[step][vehicle] = speed, distance
-    assert len(vehicles) > 10
+    assert len(vehicles) >= 10
 
     phases = np.full(len(engine.intersection_ids), -1)
     for step, recorded in enumerate(trace["phase"]):

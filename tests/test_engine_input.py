@@ -117,7 +117,6 @@ CONFIG_FAULTS = [
     (drop("rlTrafficLight"), "rlTrafficLight", "is missing"),
     (put("yes", "saveReplay"), "saveReplay", "must be true or false"),
     (lambda c: (c.update(saveReplay=True), c.pop("replayLogFile")), "replayLogFile", "is missing"),
-    (put(True, "laneChange"), "laneChange", "isn't supported yet"),
     (put("yes", "laneChange"), "laneChange", "must be true or false"),
 ]
 

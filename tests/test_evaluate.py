@@ -145,3 +145,28 @@ def test_train_policy_in_small(tmp_path: Path) -> None:
         assert row.average_travel_time_s == getattr(measured, name)
         assert row.policy_sha256 == policy.sha256 and row.agent == "policy.json"
     assert json.loads((tmp_path / "a/policy.json").read_text())["provenance"]["settings"]["replicas"] == 2
+
+
+def test_flows_in_turn_leave_others_unseen(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed (extra: train)")
+    from model.rotation import FlowRotation
+    from model.train_policy import train_policies
+    from model.training import TrainingConfig
+
+    environments = [Environment("crossing", flow, horizon_s=200) for flow in (1, 2, 4)]
+    rotation, times_s = FlowRotation(environments), []
+    rotation.episode = 2
+    for _ in range(4):
+        rotation.reset()
+        rotation.step(np.array([1]))
+        times_s.append(rotation.average_travel_time_s())
+    expected = [environment.average_travel_time_s() for environment in environments]
+    assert times_s == [expected[2], expected[0], expected[1], expected[2]] and len(set(expected)) == 3
+
+    config = TrainingConfig(search_episodes=1, refine_episodes=2, also_flows=(2,))
+    (policy,) = train_policies("crossing", [1], 0, config=config)
+    assert "--also-flows 2" in policy.provenance.command and policy.provenance.settings["also_flows"] == [2]
+    (alone,) = train_policies("crossing", [1], 0, config=TrainingConfig(search_episodes=1, refine_episodes=2))
+    assert policy.intersections[0].float_weights != alone.intersections[0].float_weights
+    with pytest.raises(InputError, match="trained on already"):
+        train_policies("crossing", [2], 0, config=config)

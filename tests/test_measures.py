@@ -156,6 +156,22 @@ def test_trips_agree_with_the_engine(busy: Engine) -> None:
     assert (trips.delay_s[entered] > -1.0).all()  # a trip ends, by its count, at the start of its last step
 
 
+def test_who_changes_lanes_is_one_vehicle(tmp_path: Path) -> None:
+    """Although the engine, as CityFlow does, drives two for the time of the change."""
+    roadnet = grid(2, 2, seed=3, length_m=250)
+    flows = demand(roadnet, 150, 150, seed=3)
+    engine = Engine(write(tmp_path, roadnet, flows, seed=1, rlTrafficLight=False, laneChange=True))
+    n_steps_with_two = 0
+    for _ in range(300):
+        engine.next_step()
+        trips = engine.trips()
+        under_way = set(np.array(trips.ids)[~trips.finished])
+        assert under_way == set(engine.get_vehicles(include_waiting=True))
+        assert len(set(trips.ids)) == len(trips.ids)
+        n_steps_with_two += engine.get_vehicle_count() > len(engine.get_vehicles())
+    assert n_steps_with_two > 20 and trips.finished.sum() > 80
+
+
 def test_trips_go_with_snapshots(busy: Engine, tmp_path: Path) -> None:
     before, archive = busy.trips(), busy.snapshot()
     archive.dump(tmp_path / "archive.json")

@@ -10,9 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: train)")
 
+from model.budget import Budget, parameter_count  # noqa: E402
 from model.gradients import Minibatch, SuperGraphStep, subgraph_gradients  # noqa: E402
 from model.rmsprop import RMSprop  # noqa: E402
-from model.subgraph import Choice, SubGraph, kept_columns, kept_width, parameter_counts, strongest, trimmed  # noqa: E402
+from model.subgraph import Choice, SubGraph, kept_columns, kept_width, strongest, trimmed  # noqa: E402
 from model.supergraph import GraphShape, SuperGraph, entropies  # noqa: E402
 
 SHAPE = GraphShape(
@@ -267,7 +268,7 @@ def test_a_parameter_budget_takes_the_strongest_pair_that_fits(seed: int) -> Non
     free = strongest(graph)
     alphas = [alpha.detach().numpy() for alpha in graph.alphas()]
     for budget in (70, 80, 95, 1000):
-        choice = strongest(graph, max_parameters=budget)
+        choice = strongest(graph, budget=Budget(budget))
         for g in range(2):
             sums = {pair: alphas[0][g][list(pair)].tolist() for pair in ((0, 1), (0, 2), (1, 2))}
             least = {pair: 3 * (SHAPE.feature_widths[g][list(pair)].sum() + 2) + 8 + 3 * SHAPE.n_actions[g] for pair in sums}
@@ -282,14 +283,14 @@ def test_a_parameter_budget_takes_the_strongest_pair_that_fits(seed: int) -> Non
                 if sum((w + 1) * d2 for w in widths) + (d2 + 1) * d3 + (d3 + 1) * SHAPE.n_actions[g] <= budget
             }
             assert (choice.layer2[g], choice.layer3[g]) == max(fitting, key=lambda pair: fitting[pair])
-    assert np.array_equal(strongest(graph, max_parameters=1000).hidden, free.hidden)
+    assert np.array_equal(strongest(graph, budget=Budget(1000)).hidden, free.hidden)
     with pytest.raises(ValueError, match="no 2 features fit"):
-        strongest(graph, max_parameters=20)
+        strongest(graph, budget=Budget(20))
 
 
 def test_parameters_of_the_papers_jinan_instance() -> None:
     """Appendix C, with the 9-wide feature counted as 10 wide as there: 1,001."""
-    assert parameter_counts(np.array([[12, 10]]), np.array([9]), [18], [20]).tolist() == [[[1001]]]
+    assert parameter_count([12, 10], 18, 20, 9) == 1001
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -271,6 +271,17 @@ def test_killed_in_the_middle_it_goes_on_and_ends_the_same(tmp_path: Path) -> No
     assert len(figures(work / "table.csv")) == 60
 
 
+def test_report_only_shows_what_is_there_and_runs_nothing(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    empty = subprocess.run(table_command(work, "--report-only"), capture_output=True, text=True)
+    assert empty.returncode == 2 and "holds no finished run" in empty.stderr
+    save_cell(work, cell("crossing", "SOTL", 4, rule=100.0))
+    run = subprocess.run(table_command(work, "--report-only"), capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert figures(work / "table.csv") == [("crossing", "SOTL", "rule", "4", "4", "100.0", "10.0")]
+    assert len(list(work.rglob("flow_*.json"))) == 1
+
+
 def test_bad_input_ends_with_code_2(tmp_path: Path) -> None:
     for more in (["--models", "Nobody"], ["--networks", "nowhere"], ["--flows", "9-12"], ["--reference", "Nobody"]):
         run = subprocess.run(table_command(tmp_path, "--flows", "0", *more), capture_output=True, text=True)

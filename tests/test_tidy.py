@@ -12,10 +12,11 @@ from streetflow import Engine, tidy
 from streetflow import tables as t
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    roadnet = grid(3, 2, seed=8)
-    return write(tmp_path, roadnet, demand(roadnet, 120, 200, seed=8), seed=3, rlTrafficLight=False)
+@pytest.fixture(params=[False, True], ids=["keeping lanes", "changing lanes"])
+def config(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    roadnet = grid(3, 2, seed=8, length_m=250)
+    flows = demand(roadnet, 160, 200, seed=8)
+    return write(tmp_path, roadnet, flows, seed=3, rlTrafficLight=False, laneChange=request.param)
 
 
 def seen(engine: Engine) -> tuple[object, ...]:
@@ -41,6 +42,7 @@ def test_any_order_of_slots_gives_the_same_run(config: Path) -> None:
         assert seen(plain) == seen(shuffled), f"step {step}"
         tidy.renumber(shuffled._tables, random.permutation(shuffled._tables.sizes["slots"]))
     assert plain.finished_vehicle_count > 100
+    assert (plain._tables.state.serial.max() > plain.trips().flow.size) == plain.config.lane_change  # shadows were made
 
 
 def test_a_large_network_is_tidied_by_itself(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

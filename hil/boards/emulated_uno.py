@@ -5,7 +5,7 @@ listens for a second, then the program in flash starts. The line runs at the rat
 gives the garbage that it gives on a desk. What is flashed stays until this process ends.
 
 One liberty: optiboot is deaf for its first 0.4 s, while it blinks. On a desk avrdude then tries again with another reset
-through DTR; a pseudo-terminal has no DTR, so what is sent in that time waits here instead of being lost.
+through DTR; a pseudo-terminal has no DTR, so that time passes at once here, before anything that is sent gets to the chip.
 """
 
 import time
@@ -36,7 +36,6 @@ class EmulatedUno:
         self._dead = False
         self._dtr_is_up = False
         self._last_byte_us = 0.0
-        self._listens_from_us = 0.0
         self._chip_ahead_us = 0.0  # chip's clock less the machine's
         self._stop = False
         self._synchronise()
@@ -51,39 +50,38 @@ class EmulatedUno:
 
     def turn(self) -> None:
         """One look at the port, and the chip brought up to now."""
-        for change in self.port.changes():
-            self._port_opened() if change == "opened" else self._port_closed()
-        if self._dead:
-            self.port.receive(TAKE_BYTES)  # nobody listens
-        else:
-            try:
+        try:
+            for change in self.port.changes():
+                self._port_opened() if change == "opened" else self._port_closed()
+            if self._dead:
+                self.port.receive(TAKE_BYTES)  # nobody listens
+            else:
                 self._pass_on_requests()
                 self._catch_up()
-            except BoardDied as death:
-                self._dead = True
-                self._tell(f"{death}; it stays dead until the port is opened again")
+        except BoardDied as death:
+            self._dead = True
+            self._tell(f"{death}; it stays dead until the port is opened again")
         busy = not self._dead and self.chip.now_us() - self._last_byte_us < BUSY_US
         self.port.wait(BUSY_WAIT_S if busy else IDLE_WAIT_S)
 
     def _port_opened(self) -> None:
-        if self._dtr_is_up:
+        was_up, self._dtr_is_up = self._dtr_is_up, True
+        if was_up:
             self._tell("port opened; no reset, since DTR was left up (HUPCL is off)")
         else:
             self.resets += 1
             self._dead = False
-            self._listens_from_us = self.chip.now_us() + DEAF_US
             self.chip.reset()
+            self._run_to(self.chip.now_us() + DEAF_US)
             self._synchronise()
             self._tell("port opened: reset")
-        self._dtr_is_up = True
 
     def _port_closed(self) -> None:
         self._dtr_is_up = not self.port.drops_dtr_on_close
         self._tell("port closed")
 
     def _pass_on_requests(self) -> None:
-        now_us = self.chip.now_us()
-        if now_us < self._listens_from_us or self.chip.line_free_us > now_us + SLICE_US:
+        if self.chip.line_free_us > self.chip.now_us() + SLICE_US:
             return
         data = self.port.receive(TAKE_BYTES)
         if data:
@@ -97,7 +95,9 @@ class EmulatedUno:
         if present_us - self.chip.now_us() > LAG_LIMIT_US:
             self._synchronise()
             present_us = self.chip.now_us() + SLICE_US
-        target_us = min(present_us, self.chip.now_us() + SLICE_US)
+        self._run_to(min(present_us, self.chip.now_us() + SLICE_US))
+
+    def _run_to(self, target_us: float) -> None:
         while self.chip.now_us() < target_us:
             data = self.chip.read(target_us)
             if data:

@@ -24,8 +24,12 @@ from streetflow.errors import InputError
 
 if TYPE_CHECKING:
     from model.table_compare import Row
+    from model.table_jobs import Job
     from model.table_run import TableProgress
     from streetflow.measures import Summary
+
+
+SIGNS = {"equal": "=", "within 2 sd": "≈", "better": "<", "worse": ">"}
 
 
 def table(
@@ -55,6 +59,9 @@ def table(
         ),
     ] = None,
     processes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Default: one a core.")] = None,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Run nothing: show and write what the work folder holds so far.")
+    ] = False,
 ) -> None:
     """Make the paper's Table 1: models x networks x ten runs, each trained and run per flow.
 
@@ -63,7 +70,6 @@ def table(
     from model.table_compare import by_network, default_reference, table_rows
     from model.table_jobs import expand_models, plan, planned_cells
     from model.table_report import ordered, write_report
-    from model.table_run import run_jobs
     from streetflow.network import find_network
 
     stem = out or work / "table"
@@ -72,6 +78,27 @@ def table(
     names = ordered(_networks(networks))
     count = min(len(find_network(name).flow_files) for name in names)
     jobs, dashes = plan(names, expand_models(models), parse_flows(flows, count))
+    if not report_only:
+        _run(jobs, work, processes)
+    cells = planned_cells(jobs, work)
+    if not cells:
+        raise InputError(work, "", "holds no finished run of this table")
+    rows = table_rows(cells)
+    chosen = reference or default_reference(rows)
+    if chosen not in {row.label for row in rows}:
+        raise InputError("--reference", "", f"no row {chosen!r}; there are {', '.join(dict.fromkeys(r.label for r in rows))}")
+    write_report(stem, cells, dashes, chosen, "tinylight " + shlex.join(sys.argv[1:]))
+    for members in by_network(rows).values():
+        console.print(_shown(members))
+    say("= equal to the hundredth; ≈ < > mean travel time within two of the paper's deviations, below, above", style="dim")
+    for (network, model), why in dashes.items():
+        say(f"{model} on {network}: - ({why})", style="dim")
+    say(f"written: {stem}.csv, .json, .md")
+
+
+def _run(jobs: list["Job"], work: Path, processes: int | None) -> None:
+    from model.table_run import run_jobs
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -89,17 +116,6 @@ def table(
                 bar.console.print(f"{state.finished}: {state.wall_s:.1f} s", style="dim", highlight=False)
 
         run_jobs(jobs, work, processes=processes, progress=told)
-    cells = planned_cells(jobs, work)
-    rows = table_rows(cells)
-    chosen = reference or default_reference(rows)
-    if chosen not in {row.label for row in rows}:
-        raise InputError("--reference", "", f"no row {chosen!r}; there are {', '.join(dict.fromkeys(r.label for r in rows))}")
-    write_report(stem, cells, dashes, chosen, "tinylight " + shlex.join(sys.argv[1:]))
-    for members in by_network(rows).values():
-        console.print(_shown(members))
-    for (network, model), why in dashes.items():
-        say(f"{model} on {network}: - ({why})", style="dim")
-    say(f"written: {stem}.csv, .json, .md")
 
 
 def _networks(text: str) -> list[str]:
@@ -118,16 +134,16 @@ def _expected_end(bar: Progress, task: TaskID) -> str:
 
 def _shown(rows: list["Row"]) -> Table:
     """One network's rows for the terminal."""
-    shown = Table(title=rows[0].network, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    shown = Table(title=rows[0].network, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     shown.add_column("model", no_wrap=True)
     for heading in ("travel time s", "paper", "veh/min", "paper"):
         shown.add_column(heading, justify="right", no_wrap=True)
-    shown.add_column("verdict")
+    shown.add_column("", no_wrap=True)
     for row in rows:
         ours = [row.travel_time_s, row.throughput_veh_per_min]
         papers = [None, None] if row.paper is None else [row.paper.travel_time_s, row.paper.throughput_veh_per_min]
         figures = [_sd(each) for pair in zip(ours, papers, strict=True) for each in pair]
-        shown.add_row(row.label, *figures, row.verdict)
+        shown.add_row(row.label, *figures, SIGNS.get(row.verdict, row.verdict))
     return shown
 
 

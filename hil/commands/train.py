@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from hil.commands.common import JsonOption, NetworkOption, console, progress_bar, require_writable, say
+from hil.commands.common import JsonOption, NetworkOption, console, parse_flows, progress_bar, require_writable, say
 from streetflow.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,6 +65,10 @@ def train(
             help="Also try the weights after the N best refinement episodes; the best integers on the training flow stay.",
         ),
     ] = 0,
+    also_flows: Annotated[
+        str,
+        typer.Option(metavar="K,L-M", help="Flows to train on in turn with flow K; the network's others are held out."),
+    ] = "",
     share: Annotated[bool, typer.Option("--share", help="One network for all intersections, which must be alike.")] = False,
     double_q: Annotated[bool, typer.Option("--double-q", help="Double Q-learning.")] = False,
     updates_per_decision: Annotated[int, typer.Option(metavar="N", min=1, help="Minibatches learnt per decision.")] = 1,
@@ -77,6 +81,13 @@ def train(
     ] = None,
     threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads; the result doesn't depend on it.")] = 2,
     device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where the networks train.")] = "cpu",
+    max_cycles: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Most cycles of a decision, as the chip's fitted model foretells."),
+    ] = None,
+    max_flash_bytes: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Largest firmware with one intersection, as the model foretells.")
+    ] = None,
     log: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Write loss, entropies and travel time of every episode here.")
     ] = None,
@@ -108,8 +119,11 @@ def train(
         search_episodes=search_episodes,
         refine_episodes=refine_episodes,
         max_parameters=max_parameters,
+        max_cycles=max_cycles,
+        max_flash_bytes=max_flash_bytes,
         kept_features=kept_features,
         kept_episodes=kept_episodes,
+        also_flows=tuple(parse_flows(also_flows, len(find_network(network).flow_files))) if also_flows else (),
         share=share,
         double_q=double_q,
         updates_per_decision=updates_per_decision,

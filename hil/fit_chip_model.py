@@ -1,0 +1,97 @@
+"""Fits `model/chip_model.json` to the firmware as it is: builds it with drawn policies of many dimensions and runs each.
+
+python -m hil.fit_chip_model"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hil.boards import open_board
+from hil.build import build_firmware
+from hil.footprint import measure
+from hil.link import Link
+from model.chip_model import MODEL_FILE, TERMS, terms
+from model.policy import save_policy
+from model.synthetic import random_intersection, random_policy
+
+F_CPU_HZ, BAUD, KERNEL = 16_000_000, 115_200, "table"
+INPUTS_TRIED = 25
+SHAPES = 36
+
+
+class Shape(NamedTuple):
+    widths: tuple[int, ...]
+    layer2: int
+    layer3: int
+    n_actions: int
+
+
+def drawn_shapes(count: int, seed: int = 0) -> list[Shape]:
+    """Dimensions all over what a search can end in, and beyond."""
+    rng = np.random.default_rng(seed)
+    shapes = []
+    for _ in range(count):
+        widths = tuple(int(each) for each in rng.choice([1, 2, 4, 8, 9, 12, 16, 24], rng.integers(1, 4)))
+        layer2, layer3, n_actions = (int(rng.integers(low, high)) for low, high in ((6, 25), (6, 25), (2, 10)))
+        shapes.append(Shape(widths, layer2, layer3, n_actions))
+    return shapes
+
+
+def measured(shape: Shape, folder: Path) -> tuple[int, int]:
+    """(most cycles of a decision over some drawn inputs, bytes of flash of the whole firmware)."""
+    part = random_intersection(1, n_phases=shape.n_actions, widths=shape.widths, hidden=(shape.layer2, shape.layer3))
+    policy = random_policy([part])
+    save_policy(policy, folder / "policy.json")
+    firmware = build_firmware(folder / "policy.json", f_cpu_hz=F_CPU_HZ, baud=BAUD, kernel=KERNEL)
+    rng = np.random.default_rng(0)
+    with open_board("simavr", firmware, f_cpu_hz=F_CPU_HZ, baud=BAUD) as board:
+        link = Link(board)
+        link.hello(policy.sha256)
+        states = rng.integers(-100, 400, (INPUTS_TRIED, sum(shape.widths))).tolist()
+        cycles = max(link.decide(0, state, logits=False).compute_cycles for state in states)
+    return cycles, measure(firmware).flash_bytes
+
+
+def fit(shapes: Sequence[Shape]) -> dict[str, object]:
+    """The content of the model's file."""
+    with tempfile.TemporaryDirectory() as folder:
+        figures = np.array([measured(shape, Path(folder)) for shape in shapes], np.float64)
+    rows = np.array([terms(shape.widths, shape.layer2, shape.layer3, shape.n_actions) for shape in shapes])
+    content: dict[str, object] = {"kernel": f"kernel {KERNEL}, {len(shapes)} drawn policies, {F_CPU_HZ // 1_000_000} MHz"}
+    errors = {}
+    for column, name in enumerate(("cycles", "flash_bytes")):
+        weights = 1.0 / figures[:, column]  # relative errors count
+        coefficients = least_squares(rows * weights[:, None], np.ones(len(shapes)))
+        content[name] = {term: round(float(each), 4) for term, each in zip(TERMS, coefficients, strict=True)}
+        errors[name] = round(float(np.abs(rows @ coefficients * weights - 1.0).max()), 5)
+    return content | {"largest_error": errors}
+
+
+def least_squares(matrix: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The coefficients of least squared error among those that aren't negative: no loop of the kernel gives time back."""
+    scale = np.linalg.norm(matrix, axis=0)
+    products, right = (matrix / scale).T @ (matrix / scale), (matrix / scale).T @ values
+    solution = np.zeros(len(right))
+    for _ in range(100_000):  # coordinate by coordinate
+        before = solution.copy()
+        for k in range(len(solution)):
+            solution[k] = max(0.0, solution[k] + right[k] - products[k] @ solution)
+        if np.abs(solution - before).max() < 1e-12:
+            break
+    return np.asarray(solution / scale)
+
+
+def main() -> None:
+    content = fit(drawn_shapes(SHAPES))
+    MODEL_FILE.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(json.dumps(content, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Compiling: said on a terminal, once, and only what is used."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from numba import njit
+from small_network import line, write
+
+from streetflow import jit
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def compile_something() -> None:
+    add = njit(lambda x: x + 1)  # not kept on disk
+    jit._notice.entry_points.add(add)
+    assert add(1) == 2
+
+
+@pytest.mark.parametrize(("stream", "told"), [(Terminal, True), (io.StringIO, False)])
+def test_a_terminal_is_told_once(stream: type[io.StringIO], told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit._notice, "is_told", False)
+    monkeypatch.setattr(sys, "stderr", stream())
+    compile_something()
+    compile_something()
+    text = sys.stderr.getvalue()  # type: ignore[attr-defined]
+    assert text.count("\n") == text.count("compiling the engine") == int(told)
+
+
+def test_lane_changing_costs_nothing_where_it_is_off(tmp_path: Path) -> None:
+    config = write(tmp_path, line(), [])
+    code = (
+        "import sys, streetflow; streetflow.Engine(sys.argv[1]).step_many(3);"
+        "sys.exit(any(name.startswith('streetflow.kernel_lane') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(config)], check=False).returncode == 0
