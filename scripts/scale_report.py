@@ -13,6 +13,7 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BLUE, ORANGE, GREY = "#2b5c8a", "#d9822b", "#66748a"
@@ -44,38 +45,47 @@ def table(rows: list[dict[str, Any]], loading: bool) -> list[str]:
 def draw(rows: dict[str, list[dict[str, Any]]], file: Path) -> None:
     plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "scale", "font.size": 9})
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-    full, few, sets = rows["test_steps"], rows["test_steps_with_few_vehicles"], rows.get("test_steps_of_data_sets", [])
-    left.plot(
-        [row["running"] for row in full], [row["us"] for row in full], "o-", color=BLUE, label="grids at 400 veh/h an entry"
-    )
-    left.plot([row["running"] for row in sets], [row["us"] for row in sets], "D", color=GREY, label="data sets")
-    for row in full:
-        below = {"textcoords": "offset points", "xytext": (6, -10), "color": BLUE, "fontsize": 8}
-        left.annotate(
-            f"{row['crossings']:,} crossings" if row["crossings"] > 1 else "1 crossing", (row["running"], row["us"]), **below
-        )
-    for row in sets:
-        above = {"textcoords": "offset points", "xytext": (-6, 6), "ha": "right", "color": GREY, "fontsize": 8}
-        left.annotate(row["network"], (row["running"], row["us"]), **above)
-    left.set(
-        xscale="log", yscale="log", xlabel="running vehicles", ylabel="us a step", title="A step's time goes by vehicles ..."
-    )
-    left.set_xlim(right=max(row["running"] for row in full) * 6)
-    least, most = (end(row["lanes"] for row in few) for end in (min, max))
-    lanes, scanned_us = [least, most], [few[0]["us"], few[0]["us"] * most / least]
-    right.plot([row["lanes"] for row in few], [row["us"] for row in few], "o-", color=BLUE, label="about 460 vehicles")
-    right.plot(lanes, scanned_us, "--", color=ORANGE, label="if it went by lanes")
-    for row in few:
-        note = {"textcoords": "offset points", "xytext": (0, -14), "ha": "center", "color": BLUE, "fontsize": 8}
-        right.annotate(f"{row['crossings']:,}", (row["lanes"], row["us"]), **note)
-    right.set(
-        xscale="log", yscale="log", xlabel="lanes of the network (crossings at the dots)", title="... not by the network's size"
-    )
+    draw_full(left, rows["test_steps"], rows.get("test_steps_of_data_sets", []))
+    draw_few(right, rows["test_steps_with_few_vehicles"])
     for axes in (left, right):
+        axes.set(xscale="log", yscale="log", ylabel="us a step")
         axes.legend(frameon=False, loc="upper left")
         axes.spines[["top", "right"]].set_visible(False)
-    right.set_ylim(bottom=few[0]["us"] / 3)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
+            axis.set_minor_formatter(NullFormatter())
     figure.savefig(file, metadata={"Date": None})
+
+
+def draw_full(axes: Any, grids: list[dict[str, Any]], sets: list[dict[str, Any]]) -> None:
+    axes.plot(*points(grids, "running"), "o-", color=BLUE, label="grids, 400 veh/h on each road in")
+    axes.plot(*points(sets, "running"), "D", color=GREY, label="data sets")
+    for row in grids:
+        above = {"textcoords": "offset points", "xytext": (-7, 4), "ha": "right", "color": BLUE, "fontsize": 8}
+        axes.annotate(f"{row['crossings']:,}", (row["running"], row["us"]), **above)
+    for row in sets:
+        below = {"textcoords": "offset points", "xytext": (7, -9), "color": GREY, "fontsize": 8}
+        axes.annotate(row["network"], (row["running"], row["us"]), **below)
+    axes.set(xlabel="running vehicles (crossings at the dots)", title="A step's time goes by vehicles ...")
+    axes.set_xlim(min(row["running"] for row in grids) / 3, max(row["running"] for row in grids) * 2)
+    axes.set_ylim(min(row["us"] for row in grids) / 3, max(row["us"] for row in grids) * 8)
+
+
+def draw_few(axes: Any, grids: list[dict[str, Any]]) -> None:
+    first, last = grids[0], grids[-1]
+    mean = sum(row["running"] for row in grids) / len(grids)
+    axes.plot(*points(grids, "lanes"), "o-", color=BLUE, label=f"{mean:.0f} running vehicles")
+    by_lanes_us = first["us"] * last["lanes"] / first["lanes"]
+    axes.plot([first["lanes"], last["lanes"]], [first["us"], by_lanes_us], "--", color=ORANGE, label="if it went by lanes")
+    for row in grids:
+        below = {"textcoords": "offset points", "xytext": (0, -14), "ha": "center", "color": BLUE, "fontsize": 8}
+        axes.annotate(f"{row['crossings']:,}", (row["lanes"], row["us"]), **below)
+    axes.set(xlabel="lanes of the network (crossings at the dots)", title="... not by the network's size")
+    axes.set_ylim(first["us"] / 3, by_lanes_us * 4)
+
+
+def points(rows: list[dict[str, Any]], by: str) -> tuple[list[float], list[float]]:
+    return [row[by] for row in rows], [row["us"] for row in rows]
 
 
 def main() -> None:
