@@ -24,6 +24,7 @@ __all__ = ["PolicyError", "generate", "max_payload", "read_policy"]
 
 KERNELS = ("c", "table", "unrolled")  # by their number in HELLO
 FLASH_BYTES = 32_768 - 512  # ATmega328P less the Uno's bootloader
+MEASURABLE_BYTES = 100_000  # what the roomy linking takes (firmware/platform_system/builder/main.py)
 REST_BYTES = 3_200  # what the firmware takes beside an unrolled kernel's code, at most (a test holds it),
 REST_BYTES_EACH = 64  # and for each intersection: its descriptor and its phases
 
@@ -46,6 +47,9 @@ def generate(policy_file: Path, folder: Path, kernel: str = "auto", flipped_weig
     if kernel == "auto":
         kernel = "unrolled" if fits(codes) else "table"
     if kernel == "unrolled":
+        size = sum(code.code_bytes for code in codes)
+        if size > MEASURABLE_BYTES:
+            raise PolicyError(f"kernel: unrolled takes {size} bytes, too much even for measuring; take table")
         assembly = "\n".join(f"KERNEL_CODE {number}\n{code.text()}" for number, code in enumerate(codes))
     else:
         assembly = stream.text(parts) if kernel == "table" else ""

@@ -19,7 +19,7 @@ from hil.commands.share import share
 from hil.commands.size import size
 from hil.commands.table import table
 from hil.commands.train import train
-from streetflow.errors import InputError
+from streetflow.errors import InputError, StepError
 
 app = typer.Typer(
     name="tinylight",
@@ -54,7 +54,7 @@ def main() -> NoReturn:
 
     try:
         app()
-    except (InputError, BuildError) as fault:
+    except (InputError, BuildError, StepError) as fault:
         errors.print(f"tinylight: {fault}", style="red", markup=False, highlight=False)
         sys.exit(2)
     except KeyboardInterrupt:

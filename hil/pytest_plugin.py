@@ -76,11 +76,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--hil"):
+    if config.getoption("--hil") is not None:
         return
     for item in items:
-        if item.get_closest_marker("hil") or FIXTURES & set(getattr(item, "fixturenames", ())):
+        if item.get_closest_marker("hil") or _uses_our_fixture(item):
             item.add_marker(pytest.mark.skip(reason=NO_BOARD))
+
+
+def _uses_our_fixture(item: pytest.Item) -> bool:
+    """Whether a fixture of this plugin is asked for, and not another one (or a parameter) of the same name."""
+    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    used = FIXTURES & set(getattr(item, "fixturenames", ()))
+    return any(name in definitions and definitions[name][-1].func.__module__ == __name__ for name in used)
 
 
 @pytest.fixture(scope="session")

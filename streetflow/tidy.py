@@ -1,8 +1,8 @@
 """Renumbering of vehicles: those of a lane get slots side by side, in the order of the lanes.
 
 Slots are handed out as vehicles come and go, so that after a while a lane's vehicles lie scattered over memory. On a
-large network, where they don't fit into the processor's cache, a step then takes twice as long. No result depends on
-slot numbers.
+large network, where they don't fit into the processor's cache, a step then takes longer (docs/scale.md). No result
+depends on slot numbers.
 """
 
 from __future__ import annotations

@@ -53,3 +53,28 @@ def test_verdicts_are_printed_and_reported(suite: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*hardware in the loop*", "*crossing/0 simavr*"])
     report = (suite.path / "report.xml").read_text()
     assert 'name="hil.latency"' in report and 'name="hil.equality" value="pass: 180 of 180' in report
+
+
+def test_fixtures_and_parameters_of_the_same_name_are_left_alone(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture
+        def board():
+            return 1
+
+        def test_own_fixture(board):
+            assert board == 2
+
+        @pytest.mark.parametrize("closed_loop", [1])
+        def test_parameter(closed_loop):
+            assert closed_loop == 2
+        """
+    )
+    pytester.runpytest_subprocess().assert_outcomes(failed=2)
+
+
+def test_an_empty_board_is_a_failure_not_a_skip(suite: pytest.Pytester) -> None:
+    outcomes = suite.runpytest_subprocess("--hil=").parseoutcomes()
+    assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 2 and "skipped" not in outcomes

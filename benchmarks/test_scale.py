@@ -1,0 +1,126 @@
+"""How a step's time, loading and memory grow with the network: grids of 1 to 1,024 signalled crossings.
+
+`make bench ARGS="benchmarks/test_scale.py --benchmark-json=FILE"`, then `python scripts/scale_report.py FILE` writes
+docs/scale.md's tables and picture. Every light follows a plan of 8 phases of 20 s (FixedTime of the paper).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streetflow import Engine
+from streetflow.generate_flow import Traffic
+from streetflow.generate_roadnet import Grid
+from streetflow.intersection import signalled_intersections
+from streetflow.make_network import generated_network, write_network
+from streetflow.network import Network, find_network, network_names, network_of
+from streetflow.roadnet import read_roadnet
+
+SIDES = (1, 4, 8, 14, 32)
+PHASE_S = 20
+CYCLE_STEPS = 320  # two rounds of 8 phases, and one renumbering of vehicles
+FEW = 500  # vehicles that set out in 100 s
+
+LOAD = """
+import json, re, sys, time
+from streetflow import Engine
+
+def mib(field):
+    return int(re.search(rf"{field}:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
+
+before = mib("VmRSS")
+start = time.perf_counter(), time.process_time()
+engine = Engine.from_files(sys.argv[1], sys.argv[2])
+took = time.perf_counter() - start[0], time.process_time() - start[1]
+print(json.dumps(dict(load_s=took[0], load_cpu_s=took[1], memory_mib=mib("VmRSS") - before, peak_mib=mib("VmHWM") - before)))
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory):
+    """Networks by (crossings a side, few vehicles or 400 an hour on each road that leads in), each written once."""
+    known: dict[tuple[int, bool], Network] = {}
+
+    def network(side: int, few: bool) -> Network:
+        if (side, few) not in known:
+            traffic = Traffic(FEW * 36, horizon_s=100) if few else Traffic(400 * 4 * side)
+            folder = tmp_path_factory.mktemp("scale") / f"grid{side}"
+            write_network(folder, generated_network(Grid(rows=side, columns=side), traffic, 1, 0))
+            known[side, few] = network_of(str(folder))
+        return known[side, few]
+
+    return network
+
+
+def light_plan(network: Network) -> list[np.ndarray]:
+    """FixedTime: what `set_phases` gets in turn, the phases that open anything, one after the other, everywhere."""
+    lights = signalled_intersections(network.roadnet_file)
+    n_intersections = len(read_roadnet(network.roadnet_file).intersections)
+    plan = []
+    for turn in range(math.lcm(*(len(light.phases) for light in lights))):
+        phases = np.full(n_intersections, -1, np.int32)
+        for light in lights:
+            phases[light.number] = light.phases[turn % len(light.phases)]
+        plan.append(phases)
+    return plan
+
+
+def drive(engine: Engine, plan: list[np.ndarray], seconds: int) -> None:
+    start_s = int(engine.get_current_time())
+    for now_s in range(start_s, start_s + seconds, PHASE_S):
+        engine.set_phases(plan[now_s // PHASE_S % len(plan)])
+        engine.step_many(PHASE_S)
+
+
+def measure(network: Network, benchmark, warm_up_s: int, steps: int) -> None:
+    engine = Engine.from_files(network.roadnet_file, network.flow_files[0])
+    plan = light_plan(network)
+    drive(engine, plan, warm_up_s)
+    start, running, standing = engine.snapshot(), [], []
+    for _ in range(0, steps, PHASE_S):
+        drive(engine, plan, PHASE_S)
+        running.append(engine.get_vehicle_count())
+        standing.append(engine.lane_waiting_counts().sum())
+    benchmark.extra_info.update(
+        network=network.name,
+        crossings=int((engine.phase_counts > 1).sum()),
+        lanes=len(engine.lane_ids),
+        running=int(np.mean(running)),
+        standing=int(np.mean(standing)),
+        steps=steps,
+    )
+    rounds = 30 if steps == PHASE_S else 6
+    benchmark.pedantic(drive, (engine, plan, steps), setup=lambda: engine.load(start), rounds=rounds, warmup_rounds=1)
+
+
+@pytest.mark.benchmark(group="320 steps, 400 vehicles an hour on each road that leads in, after 2,400 s")
+@pytest.mark.parametrize("side", SIDES)
+def test_steps(side: int, made, benchmark) -> None:
+    network = made(side, False)
+    command = [sys.executable, "-c", LOAD, str(network.roadnet_file), str(network.flow_files[0])]
+    loaded = subprocess.run(command, check=True, capture_output=True, text=True)
+    benchmark.extra_info.update(json.loads(loaded.stdout), roadnet_mib=_mib(network.roadnet_file))
+    measure(network, benchmark, 2400, CYCLE_STEPS)
+
+
+@pytest.mark.benchmark(group="20 steps, 500 vehicles in the whole network, after 100 s")
+@pytest.mark.parametrize("side", SIDES[1:])
+def test_steps_with_few_vehicles(side: int, made, benchmark) -> None:
+    measure(made(side, True), benchmark, 100, PHASE_S)
+
+
+@pytest.mark.benchmark(group="320 steps, data sets, after 1,200 s")
+@pytest.mark.parametrize("name", [name for name in ("Hangzhou1", "Jinan") if name in network_names()])
+def test_steps_of_data_sets(name: str, benchmark) -> None:
+    measure(find_network(name), benchmark, 1200, CYCLE_STEPS)
+
+
+def _mib(file: Path) -> float:
+    return file.stat().st_size / 2**20
