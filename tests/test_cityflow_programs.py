@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from shared_data import DATASETS, GOLDEN, needs_shared
 from small_network import CAR, grid, line, write
-from test_engine_golden import TRACES
+from test_engine_golden import LANE_CHANGE_TRACES, TRACES
 
 import streetflow
 
 PROGRAMS = Path(__file__).parent / "programs"
+RECORDED = TRACES | LANE_CHANGE_TRACES
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def golden(name: str) -> dict[str, Any]:
 def golden_config(folder: Path, name: str, **changes: object) -> Path:
     """The config of a recorded run, on the data set's files where they lie."""
     config = json.loads(str(golden(name)["config"]))
-    data_set = DATASETS / TRACES[name]
+    data_set = DATASETS / RECORDED[name]
     config |= {"roadnetFile": f"{data_set}/{config['roadnetFile']}", "flowFile": f"{data_set}/{config['flowFile']}"}
     path = folder / "config.json"
     path.write_text(json.dumps(config | changes))
@@ -54,7 +55,7 @@ def golden_config(folder: Path, name: str, **changes: object) -> Path:
 
 @needs_shared
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", RECORDED)
 def test_recorded_runs_by_names_with_any_number_of_threads(tmp_path: Path, run_program: Any, name: str, threads: int) -> None:
     trace = golden(name)
     phases = [[int(p) for p in row] if row[0] >= 0 else [] for row in trace["phase"]]

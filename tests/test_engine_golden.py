@@ -26,10 +26,10 @@ TRACES = {
 }
 # Of a CityFlow build made deterministic, see cityflow-semantics.md, chapter 10.
 LANE_CHANGE_TRACES = {
-    "atlanta_flow4_random_lanechange": "Atlanta",
-    "example_engine_lanechange": "example",
-    "hangzhou1_flow2_random_lanechange": "Hangzhou1",
-    "jinan_flow0_random_lanechange": "Jinan",
+    "lanechange/atlanta_flow4_random_lanechange": "Atlanta",
+    "lanechange/example_engine_lanechange": "example",
+    "lanechange/hangzhou1_flow2_random_lanechange": "Hangzhou1",
+    "lanechange/jinan_flow0_random_lanechange": "Jinan",
 }
 
 
@@ -57,7 +57,7 @@ def test_equals_cityflow_at_every_step(name: str) -> None:
 @pytest.mark.parametrize("thread_num", [1, 2])
 @pytest.mark.parametrize("name", LANE_CHANGE_TRACES)
 def test_equals_cityflow_with_lane_changing(name: str, thread_num: int, tmp_path: Path) -> None:
-    trace = read(GOLDEN / "lanechange" / f"{name}.npz")
+    trace = read(GOLDEN / f"{name}.npz")
     config = json.loads(str(trace["config"])) | {"dir": f"{DATASETS / LANE_CHANGE_TRACES[name]}/"}
     assert config["laneChange"]
     (tmp_path / "config.json").write_text(json.dumps(config))
