@@ -53,7 +53,7 @@ class Job:
     f_cpu_hz: int = 16_000_000
     baud: int = 115_200
     clearance: str | None = None  # None: the policy's own
-    logits: bool = True  # asked for and compared; without them replies are shorter
+    logits: bool = False  # fetched for every decision, not only where their CRC differs
     kernel: str = "auto"
     min_green_s: int = 0  # kept by the chip and by the simulated lights
     boards: str = "one"  # or "per-intersection": each chip holds that intersection's policy alone
@@ -195,7 +195,7 @@ def _judge(
     progress: Progress | None,
 ) -> Verdict:
     """The same over one board for all intersections or one for each, with the hash of the policy that it must hold."""
-    line_us = line_time_us(policy, job.baud, job.logits)
+    line_us = line_time_us(policy, job.baud)
     links = [Link(board, budget_s=job.budget_s) for board, _ in chips]
     fault = None
     try:

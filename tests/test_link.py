@@ -14,15 +14,16 @@ from hil.protocol import (
     ErrorReply,
     Frame,
     MessageType,
-    encode_decide_reply,
     encode_error_reply,
     encode_frame,
+    encode_logits,
 )
 from tests.fake_board import (
     ANSWER_TIME_US,
     BYTE_US,
     DECISION,
     HELLO,
+    LOGITS,
     SHA256,
     STATS,
     Answer,
@@ -80,7 +81,7 @@ def test_decide_gives_the_decision_and_its_times() -> None:
     link, board = linked()
     decision = link.decide(1, VALUES)
     assert (decision.action, decision.phase, decision.compute_cycles) == (2, 4, 21_313)
-    assert decision.logits == DECISION.logits
+    assert decision.logits_crc == DECISION.logits_crc
     assert decision.tries == 1
     assert decision.response_us == pytest.approx(ANSWER_TIME_US)
     line_bytes = len(board.written[-1]) + len(reply_to(board.requests[-1]))
@@ -171,7 +172,7 @@ def test_an_answer_after_the_budget_is_no_answer_and_not_taken_for_the_next() ->
 
     link, board = linked(slow, slow, slow)
     failure(NoAnswer, lambda: link.decide(0, VALUES))
-    assert link.decide(0, VALUES).logits == DECISION.logits
+    assert link.decide(0, VALUES).logits_crc == DECISION.logits_crc
     assert link.counters.stale_frames == 3
     assert [request.sequence for request in board.requests[1:]] == [2, 2, 2, 3, 3, 3]
 
@@ -222,7 +223,7 @@ def test_a_damaged_reply_is_retried() -> None:
 
     link, _ = linked(damaged)
     decision = link.decide(0, VALUES)
-    assert decision.logits == DECISION.logits
+    assert decision.logits_crc == DECISION.logits_crc
     assert decision.tries == 2
     assert link.counters.bad_frames == 1
 
@@ -305,14 +306,22 @@ def test_an_unknown_error_code_is_reported_as_such() -> None:
     assert "77 (unknown)" in str(failure(BoardError, lambda: link.decide(0, VALUES)))
 
 
-def test_missing_logits_are_no_reply() -> None:
-    def bare(request: Frame) -> list[bytes]:
-        payload = encode_decide_reply(replace(DECISION, logits=()))
+def test_logits_are_fetched_when_asked_for() -> None:
+    link, board = linked()
+    assert link.decide(0, VALUES).logits == () and len(board.requests) == 2
+    decision = link.decide(0, VALUES, logits=True)
+    assert decision.logits == link.last_logits() == LOGITS
+    assert board.requests[-1].payload == bytes((board.requests[-3].sequence, 0, 12))
+    assert decision.round_trip_us < link.board.now_us() / 5, "the logits come after it"
+
+
+def test_logits_with_another_crc_are_not_the_decisions() -> None:
+    def other(request: Frame) -> list[bytes]:
+        payload = encode_logits((1, *LOGITS[1:]))
         return [encode_frame(Frame(request.type | 0x80, request.sequence, request.intersection, payload))]
 
-    link, _ = linked(afterwards=bare)
-    failure(GarbageAnswer, lambda: link.decide(0, VALUES, logits=True))
-    assert link.decide(0, VALUES, logits=False).logits == ()
+    link, _ = linked(sound, other)
+    assert failure(BoardError, lambda: link.decide(0, VALUES, logits=True)).code == ErrorCode.BAD_PARTS
 
 
 def test_a_dead_board_is_not_retried() -> None:

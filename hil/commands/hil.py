@@ -71,8 +71,9 @@ def hil(
         ),
     ] = "one",
     logits: Annotated[
-        bool, typer.Option(help="Have the chip send all logits, to be compared; without them replies are shorter.")
-    ] = True,
+        bool,
+        typer.Option(help="Fetch all logits of every decision, instead of comparing their CRC."),
+    ] = False,
     min_green: Annotated[
         int, typer.Option("--min-green", metavar="S", min=0, max=255, help="Seconds that a light stays green at least.")
     ] = 0,

@@ -16,10 +16,10 @@
 #define STAGE _SFR_IO_ADDR(GPIOR0) /* bits of a matrix: what is done with its sums */
 #define FROM_EVEN 0                /* begins with the first input, in kernel_even */
 #define FROM_ODD 1                 /* ... in kernel_odd */
-#define PLAIN 2                    /* stored as they are: logits */
+#define PLAIN 2                    /* they are the layer's outputs as they are: logits */
 #define TOTALS 3                   /* one of several branches of layer 1 */
 #define ADD 4                      /* added to the branches before it */
-#define STORE 5                    /* others follow */
+#define STORE 5                    /* stored: others follow, or PLAIN */
 
     .section .bss.kernel_even, "aw", @nobits
 kernel_even: /* the inputs, then the activations of layer 2 */
@@ -175,6 +175,12 @@ from_even:
     POINT r26, r27, kernel_even
 sized:
     rcall matrix
+    sbic STAGE, PLAIN
+    movw r28, r26
+#if TABLE_FEATURES_MAX > 1
+    sbic STAGE, TOTALS
+    movw r26, r24
+#endif
     rjmp layer
 
 matrix:
@@ -220,26 +226,30 @@ rows_\rows:
     ror r21
     ror r20
     rcall excess_\rows
-    sbic STAGE, PLAIN
-    rjmp store_\rows
 #if TABLE_FEATURES_MAX > 1
-    sbis STAGE, TOTALS
-    rjmp activate_\rows
+    sbic STAGE, TOTALS
     rcall relu_\rows
-    movw r0, r28
-    POINT r28, r29, kernel_totals
+    rcall from_inputs
     sbic STAGE, ADD
     rcall add_\rows
-    sbis STAGE, STORE
-    rjmp 3f
-    POINT r28, r29, kernel_totals
-    rcall store_\rows
-    movw r28, r0
-    ret
-3:  movw r28, r0
+#if TABLE_FEATURES_MAX > 2
+    rcall to_totals
 #endif
+#endif
+    sbic STAGE, PLAIN
+    movw r26, r28
+    sbic STAGE, STORE
+    rjmp store_\rows
     rjmp activate_\rows
 .endm
+
+#if TABLE_FEATURES_MAX > 1
+from_inputs: /* X, where the next branch's are: kept in r25:r24 until the matrix is done */
+    movw r24, r26
+to_totals:
+    POINT r26, r27, kernel_totals
+    ret
+#endif
 
     .irp rows, 6, 5, 4, 3, 2, 1
     .if table_rows_\rows
@@ -280,11 +290,11 @@ relu_\slot:
 .macro ADD_TOTAL slot, low, middle, high
     .if \slot <= TABLE_ROWS_MAX
 add_\slot:
-    ld r23, Y+
+    ld r23, X+
     add \low, r23
-    ld r23, Y+
+    ld r23, X+
     adc \middle, r23
-    ld r23, Y+
+    ld r23, X+
     adc \high, r23
     .endif
 .endm
@@ -292,9 +302,9 @@ add_\slot:
 .macro STORE_SUM slot, low, middle, high
     .if \slot <= TABLE_ROWS_MAX
 store_\slot:
-    st Y+, \low
-    st Y+, \middle
-    st Y+, \high
+    st X+, \low
+    st X+, \middle
+    st X+, \high
     .endif
 .endm
 
