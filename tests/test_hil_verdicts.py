@@ -7,6 +7,7 @@ import pytest
 
 from hil.boards import open_board
 from hil.job import Job, build, judge, run_job
+from hil.latency import line_time_us
 from hil.verdict import Verdict
 from model import pretrained_policy
 from model.policy import load_policy
@@ -189,7 +190,20 @@ def test_the_chip_keeps_a_minimum_green(crossing: Job) -> None:
 
 
 def test_a_line_that_is_too_slow_is_told(crossing: Job) -> None:
-    verdict = run_job(replace(crossing, baud=9600))
+    verdict = run_job(replace(crossing, baud=4800))
     check = verdict.check("latency")
-    assert check.outcome == "fail" and check.detail == "the line alone takes 109.4 ms: this link cannot"
-    assert run_job(replace(crossing, baud=9600, f_cpu_hz=8_000_000, logits=False)).passed
+    assert check.outcome == "fail" and check.detail == "the line alone takes 154.2 ms: this link cannot"
+
+
+@pytest.mark.parametrize("baud", [9_600, 19_200, 38_400, 57_600, 76_800, 115_200, 230_400, 250_000, 500_000, 1_000_000])
+def test_at_8_mhz_every_decision_is_in_time_or_the_rate_is_refused(crossing: Job, baud: int) -> None:
+    job = replace(crossing, f_cpu_hz=8_000_000, baud=baud)
+    if baud == 230_400:
+        with pytest.raises(InputError, match=r"^baud rate: 230400 at 8000000 Hz: the nearest is 250000, off by \+8.5 %"):
+            run_job(job)
+        return
+    verdict = run_job(job)
+    assert verdict.passed, failed(verdict)
+    assert isinstance(latency := verdict.figures["latency"], dict)
+    line_us = line_time_us(load_policy(job.policy_file), baud)
+    assert 0.95 * line_us < latency["round_trip_us"]["max"] < min(100_000, 1.15 * line_us + 2_500)
