@@ -123,6 +123,7 @@ scaled:
     rjmp feature
 
 layers_0: /* for who counts the cycles from here */
+    clt /* set where a row's window is not the usual one */
     POINT r28, r29, kernel_odd
     rcall layer
     POINT r28, r29, kernel_even
@@ -350,7 +351,6 @@ activate_\slot:
 
 /* The next output: min(255, (r23:r24:r21 * multiplier + half) >> shift). Slot 6 is free by now. */
 activate:
-    ldi r19, 1 /* the usual window */
     lpm r25, Z+
     tst r25
     breq 4f
@@ -366,20 +366,22 @@ activate:
     adc r22, r1
     adc r23, r24
     lpm r25, Z+
-    cpi r19, 1
-    brne 5f
+    brts 5f
     NARROW
     st Y+, r22
     ret
 4:  lpm r19, Z+
     lpm r25, Z+
+    set
     tst r23
     brpl 3b
+    clt
 6:  adiw r30, 1 /* the factor of a negative sum */
     clr r22
     st Y+, r22
     ret
-5:  mov r24, r19
+5:  clt
+    mov r24, r19
     rcall narrow_window
     st Y+, r22
     ret
