@@ -13,17 +13,13 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from generator.assembly import Assembly, byte, low, r
+from generator.assembly import Assembly, byte, r
 from generator.grouping import INPUT_MAX, Row, Term, group, has_room
 from generator.narrowing import narrow, needed_bytes
+from generator.scaling import RESULT, SPARE, ZERO, load, scale, store
 
-ZERO = 2
-FILES = range(3, 23)  # registers that hold a layer's inputs
-SPARE = "0x1e"  # GPIOR0, a byte that is read in one cycle: for one input more
+FILES = range(3, 23)  # registers that hold a layer's inputs; one input more lies in the spare byte
 WEIGHT = 23
-RESULT = 27
-VALUES = "Z"  # pointer to the request's values while they are scaled
-VALUE, FACTOR, PRODUCT = (24, 25), (23, 26), (28, 29)  # of the scaling
 INPUTS, HIDDEN1, HIDDEN2 = "kernel_even", "kernel_odd", "kernel_even"  # in RAM
 ACTION, LOGITS = "inferred", "inferred+1"  # struct decision
 
@@ -62,7 +58,8 @@ class Unrolled:
     def write(self) -> Assembly:
         part, code = self.part, self.code
         code.op("movw", r(30), r(26))
-        inputs = self._scale()
+        inputs = _places(INPUTS, sum(feature["width"] for feature in part["features"]), 0)
+        scale(code, part["features"], inputs)
         code.place(f"layers_{self.number}")  # for who counts the cycles from here
         h1, h2 = part["hidden"]
         hidden1, hidden2 = _places(HIDDEN1, h1), _places(HIDDEN2, h2)
@@ -96,79 +93,7 @@ class Unrolled:
     def _plan(self, weights: Sequence[int], places: Sequence[int | str]) -> None:
         self._rows.append(group([Term(w, place) for w, place in zip(weights, places, strict=True) if w]))
 
-    # Inputs
-
-    def _scale(self) -> list[int | str]:
-        """Code that takes the request's values to bytes, and where each of them then lies."""
-        code, places = self.code, _places(INPUTS, sum(f["width"] for f in self.part["features"]), 0)
-        code.note("scaling")
-        code.op("ldi", r(RESULT), INPUT_MAX)
-        done = 0
-        for feature in self.part["features"]:
-            code.op("ldi", r(FACTOR[0]), low(feature["multiplier"]))
-            if feature["multiplier"] > INPUT_MAX:
-                code.op("ldi", r(FACTOR[1]), byte(feature["multiplier"], 1))
-            for _ in range(feature["width"]):
-                self._scale_value(feature, places[done])
-                done += 1
-        return places
-
-    def _scale_value(self, feature: dict[str, Any], place: int | str) -> None:
-        """q = min(255, (max(0, x - offset) * multiplier + half) >> shift). RESULT holds 255 until the first value for RAM."""
-        code, done = self.code, self.code.label()
-        multiplier, shift, offset = feature["multiplier"], feature["shift"], feature["offset"]
-        target = place if isinstance(place, int) else RESULT
-        lower, upper = VALUE
-        half = (1 << shift) >> 1
-        least_255 = -(-((INPUT_MAX << shift) - half) // multiplier)  # the least x - offset that gives 255
-        code.op("ld", r(lower), f"{VALUES}+")
-        code.op("ld", r(upper), f"{VALUES}+")
-        code.op("mov", r(target), r(ZERO))
-        if offset:
-            code.op("subi", r(lower), low(offset))
-            code.op("sbci", r(upper), byte(offset, 1))
-            code.op("brlt", done)
-        else:
-            code.op("tst", r(upper))
-            code.op("brmi", done)
-        if least_255 <= 65535:
-            if target == RESULT:
-                code.op("ldi", r(target), INPUT_MAX)
-            else:
-                code.op("mov", r(target), r(RESULT))
-            code.op("cpi", r(lower), low(least_255))
-            if least_255 > INPUT_MAX:
-                code.op("ldi", r(PRODUCT[0]), byte(least_255, 1))
-            code.op("cpc", r(upper), r(PRODUCT[0] if least_255 > INPUT_MAX else ZERO))
-            code.op("brsh", done)
-        product = self._multiply_value(multiplier > INPUT_MAX, least_255 <= INPUT_MAX + 1)
-        result = narrow(code, product, shift, ZERO, None)
-        if result != target:
-            code.op("mov", r(target), r(result))
-        code.place(done)
-        if isinstance(place, str):
-            self._store(place, RESULT)
-
-    def _multiply_value(self, two_factors: bool, one_byte: bool) -> list[int | None]:
-        """VALUE * FACTOR, three bytes (it fits: what gives 255 has been left out)."""
-        code = self.code
-        (lower, upper), (low_factor, high_factor) = VALUE, FACTOR
-        if one_byte and not two_factors:
-            code.op("mul", r(lower), r(low_factor))
-            return [0, 1, None]
-        first, second = (lower, high_factor) if two_factors else (upper, low_factor)
-        code.op("mul", r(first), r(second))
-        code.op("movw", r(PRODUCT[0]), r(0))
-        if two_factors and not one_byte:
-            code.op("mul", r(upper), r(low_factor))
-            code.op("add", r(PRODUCT[0]), r(0))
-            code.op("adc", r(PRODUCT[1]), r(1))
-            code.op("mul", r(upper), r(high_factor))
-            code.op("add", r(PRODUCT[1]), r(0))
-        code.op("mul", r(lower), r(low_factor))
-        code.op("add", r(PRODUCT[0]), r(1))
-        code.op("adc", r(PRODUCT[1]), r(ZERO))
-        return [0, *PRODUCT]
+    # Between layers
 
     def _fetch(self, sources: Sequence[int | str], places: Sequence[int | str]) -> None:
         """Brings a layer's outputs to where they are needed as inputs."""
@@ -176,20 +101,9 @@ class Unrolled:
             if source == place:
                 continue
             register = place if isinstance(place, int) else PARTIAL[0]
-            self._load(register, source)
+            load(self.code, register, source)
             if place == SPARE:
-                self._store(place, register)
-
-    def _load(self, register: int, place: int | str) -> None:
-        self.code.op(*(("in", r(register), SPARE) if place == SPARE else ("lds", r(register), place)))
-
-    def _store(self, place: int | str, register: int) -> None:
-        if isinstance(place, int):
-            self.code.op("mov", r(place), r(register))
-        elif place == SPARE:
-            self.code.op("out", SPARE, r(register))
-        else:
-            self.code.op("sts", place, r(register))
+                store(self.code, place, register)
 
     # Sums
 
@@ -289,7 +203,7 @@ class Unrolled:
         """Where the term's input is, fetched from RAM if it lies there."""
         if isinstance(term.source, int):
             return term.source
-        self._load(PARTIAL[0], term.source)
+        load(self.code, PARTIAL[0], term.source)
         return PARTIAL[0]
 
     # Layers
@@ -343,7 +257,7 @@ class Unrolled:
         result = narrow(code, product, shift, ZERO, done if saturates else None)
         code.op("mov", r(RESULT), r(result))
         code.place(done)
-        self._store(target, RESULT)
+        store(self.code, target, RESULT)
 
     def _multiply_total(self, multiplier: int, lowest: int, two_bytes: bool) -> list[int | None]:
         """TOTAL * multiplier; bytes below `lowest` may be wrong."""
