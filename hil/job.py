@@ -18,6 +18,7 @@ from hil.footprint import Footprint, measure
 from hil.latency import line_time_us
 from hil.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
 from hil.provenance import file_sha256, firmware_commit, tool_version
+from hil.setting import Setting
 from hil.verdict import (
     FLASH_LIMIT_BYTES,
     SRAM_LIMIT_BYTES,
@@ -70,6 +71,12 @@ class Job:
     def target(self) -> Target:
         """PlatformIO environment that the firmware is built in."""
         return "native" if self.board == "host" else "uno_system"
+
+    @property
+    def setting(self) -> Setting:
+        """What the board's firmware must say of itself."""
+        kernel = None if self.kernel == "auto" else self.kernel
+        return Setting(self.f_cpu_hz, self.baud, kernel, self.min_green_s or None)
 
     def environment(self, policy: Policy) -> Environment:
         return Environment(
@@ -200,7 +207,7 @@ def _judge(
     fault = None
     try:
         for link, (_, sha256) in zip(links, chips, strict=True):
-            link.hello(sha256)
+            link.hello(sha256, job.setting)
     except LinkError as error:
         fault = f"{type(error).__name__}: {error}"
         fault += _other_baud(error, chips)
@@ -208,7 +215,7 @@ def _judge(
     provenance = _provenance(job, policy, environment.seed, description)
     handshake = check_handshake(fault, policy.sha256)
     if fault is not None:
-        return Verdict([handshake, check_flash(footprint)], provenance, _figures(job, None, None, footprint, None))
+        return Verdict([handshake], provenance, _figures(job, None, None, footprint, None))
     seats = [
         Seat(links[0], number) if len(chips) == 1 else Seat(links[number], 0) for number in range(len(policy.intersections))
     ]

@@ -132,6 +132,26 @@ def test_wrong_policy_on_the_board_fails_the_handshake(crossing: Job, tmp_path: 
     assert "WrongPolicy" in verdict.check("handshake").measured
 
 
+@pytest.mark.parametrize(
+    ("built", "told"),
+    [
+        ({"f_cpu_hz": 16_000_000}, "its clock is 16000000 Hz, not 8000000 Hz"),
+        ({"baud": 116_000, "f_cpu_hz": 16_000_000}, "its line rate is 116000 baud, not 115200 baud"),
+        ({"kernel": "c", "f_cpu_hz": 8_000_000}, "its kernel is c, not table"),
+    ],
+)
+def test_a_board_built_otherwise_fails_the_handshake(crossing: Job, built: dict[str, object], told: str) -> None:
+    """Its cycles would be turned into the wrong milliseconds."""
+    job = replace(crossing, f_cpu_hz=8_000_000, kernel="table")
+    board = replace(job, **built)  # type: ignore[arg-type]
+    firmware, footprint = build(board)
+    policy = load_policy(job.policy_file)
+    with open_board("simavr", firmware, f_cpu_hz=board.f_cpu_hz, baud=board.baud) as opened:
+        verdict = judge(job, policy, job.environment(policy), opened, footprint)
+    assert [(check.name, check.outcome) for check in verdict.checks] == [("handshake", "fail")]
+    assert "WrongFirmware" in verdict.check("handshake").measured and told in verdict.check("handshake").measured
+
+
 def test_garbage_fails(crossing: Job) -> None:
     """A board that talks nonsense after 20 decisions: counted, the light keeps its phase, the run ends."""
     verdict = run_job(replace(crossing, firmware_flags=("-DTL_GARBAGE_AFTER=20",)))

@@ -1,0 +1,34 @@
+"""How a firmware must have been built, for what is reckoned from it (latencies, the minimum green) to be true."""
+
+from dataclasses import dataclass
+
+from hil.build import KERNELS
+from hil.protocol import HelloReply
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What HELLO must tell of the firmware beside its policy. None: anything will do."""
+
+    f_cpu_hz: int | None = None
+    baud: int | None = None
+    kernel: str | None = None  # one of hil.build.KERNELS
+    min_green_s: int | None = None
+
+    def differences(self, greeting: HelloReply) -> list[str]:
+        """Each thing that the firmware has otherwise, with both values. The host build has neither clock nor line (HELLO tells
+        0), and one kernel only."""
+        found = []
+        if greeting.f_cpu_hz:
+            kernel = KERNELS[greeting.kernel] if greeting.kernel < len(KERNELS) else str(greeting.kernel)
+            found += [
+                _difference("clock", greeting.f_cpu_hz, self.f_cpu_hz, " Hz", "--f-cpu"),
+                _difference("line rate", greeting.baud, self.baud, " baud", "--baud"),
+                _difference("kernel", kernel, self.kernel, "", "--kernel"),
+            ]
+        found.append(_difference("minimum green", greeting.min_green_s, self.min_green_s, " s", "--min-green"))
+        return [each for each in found if each]
+
+
+def _difference(what: str, told: object, asked: object, unit: str, option: str) -> str:
+    return f"its {what} is {told}{unit}, not {asked}{unit} ({option})" if asked not in (None, told) else ""
