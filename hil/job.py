@@ -34,6 +34,8 @@ from hil.verdict import (
     check_traffic,
     latency_figures,
 )
+from model import pretrained_policy
+from model.agent import check_policy_fits
 from model.policy import Policy, load_policy, save_policy
 from streetflow.environment import Environment
 from streetflow.errors import InputError
@@ -63,9 +65,11 @@ class Job:
     firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
 
     @classmethod
-    def named(cls, network: str, flow: int, policy_file: Path, **options: object) -> "Job":
-        """A job on a network found by its name; raises UnknownNetwork."""
-        return cls(find_network(network), flow, policy_file, **options)  # type: ignore[arg-type]
+    def named(cls, network: str, flow: int, policy_file: Path | None, **options: object) -> "Job":
+        """A job on a network found by its name, with the network's trained policy unless a file is given. InputError where
+        there is no such network or policy."""
+        found = find_network(network)
+        return cls(found, flow, policy_file or trained_policy(network), **options)  # type: ignore[arg-type]
 
     @property
     def target(self) -> Target:
@@ -87,6 +91,15 @@ class Job:
             clearance=self.clearance or policy.clearance,
             min_green_s=self.min_green_s,
         )
+
+
+def trained_policy(network: str) -> Path:
+    """The policy that comes with the network. UnknownNetwork where the name may be mistyped, InputError where there is none."""
+    try:
+        return pretrained_policy(network)
+    except FileNotFoundError as fault:
+        find_network(network)
+        raise InputError("--policy", "", f"{fault}; name a policy file, or train one with `tinylight train`") from None
 
 
 def build(job: Job) -> tuple[Firmware, Footprint | None]:
@@ -117,6 +130,7 @@ def run_job(job: Job, *, progress: Progress | None = None, opened: Board | None 
     """
     policy = load_policy(job.policy_file)
     environment = job.environment(policy)
+    check_policy_fits(policy, environment, str(job.policy_file))
     _tell(progress, "building the firmware", 0, environment.n_decisions)
     if job.boards == "per-intersection":
         return _run_side_by_side(job, policy, environment, progress)

@@ -59,8 +59,6 @@ def evaluate(
     rows = []
     for flow in flows:
         environment = Environment(network, flow, seed=seed, engine=engine, clearance=clearance, measure_queues=measure_queues)
-        if policy is not None and environment.decision_interval_s != policy.decision_interval_s:
-            raise InputError(name, "decision_interval_s", f"{policy.decision_interval_s} s, not the network's")
         run(environment, controller)
         if at_end is not None:
             at_end(environment)

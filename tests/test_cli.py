@@ -8,6 +8,7 @@ import pytest
 
 from hil import cli
 from hil.commands.common import parse_flows
+from model.policy import load_policy, save_policy
 from streetflow.errors import InputError
 
 
@@ -89,7 +90,9 @@ BAD_INPUT = [
     (["evaluate", "--network", "crossing", "--agent", "SOTL", "--flows", "0-99"], ["--flows", "99"]),
     (["evaluate", "--network", "crossing", "--agent", "nobody.json"], ["nobody.json"]),
     (["evaluate", "--network", "crossing", "--agent", "SOTL", "--json", "missing/out.json"], ["missing"]),
-    (["hil", "--network", "nowhere"], ["nowhere"]),
+    (["hil", "--network", "nowhere"], ["unknown network", "nowhere"]),
+    (["hil", "--network", "crosing"], ["unknown network; did you mean crossing?"]),
+    (["size", "--network", "crosing"], ["unknown network; did you mean crossing?"]),
     (["hil", "--network", "crossing", "--flow", "99"], ["99"]),
     (["hil", "--network", "crossing", "--policy", "none.json"], ["none.json"]),
     (["hil", "--network", "crossing", "--board", "/dev/ttyNone"], ["/dev/ttyNone"]),
@@ -123,6 +126,23 @@ def test_policy_of_a_wrong_hash(crossing_policy: Path, tmp_path: Path, capsys: p
     bad = change(crossing_policy, tmp_path / "bad.json", decision_interval_s=30)
     assert tinylight("hil", "--policy", str(bad)) == 2
     assert "bad.json: sha256" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["hil"], ["evaluate", "--integer"], ["replay", "--out", "page.html"]])
+def test_policy_of_another_decision_interval(
+    command: list[str],
+    crossing_policy: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    draft = load_policy(crossing_policy).model_copy(update={"decision_interval_s": 10})
+    save_policy(draft.model_copy(update={"sha256": draft.compute_sha256()}), tmp_path / "hasty.json")
+    monkeypatch.chdir(tmp_path)
+    option = "--policy" if command[0] == "hil" else "--agent"
+    assert tinylight(*command, "--network", "crossing", option, "hasty.json") == 2
+    fault = "hasty.json: decision_interval_s: decides every 10 s, but crossing every 20 s"
+    assert capsys.readouterr().err.strip() == f"tinylight: {fault}"
 
 
 def test_policy_of_wrong_dimensions(crossing_policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

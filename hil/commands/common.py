@@ -68,15 +68,6 @@ def parse_flows(text: str, count: int) -> list[int]:
     return numbers
 
 
-def trained_policy(network: str) -> Path:
-    from model import pretrained_policy
-
-    try:
-        return pretrained_policy(network)
-    except FileNotFoundError as fault:
-        raise InputError("--policy", "", f"{fault}; name a policy file, or train one with `tinylight train`") from None
-
-
 def require_writable(file: Path | None) -> None:
     """Finds out before the work, not after it, that the result can't be written."""
     if file is None:
