@@ -18,7 +18,7 @@ from hil.footprint import Footprint, measure
 from hil.latency import line_time_us
 from hil.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
 from hil.provenance import file_sha256, firmware_commit, tool_version
-from hil.setting import Setting
+from hil.setting import Setting, require_possible
 from hil.verdict import (
     FLASH_LIMIT_BYTES,
     SRAM_LIMIT_BYTES,
@@ -63,6 +63,9 @@ class Job:
     budget_s: float = BUDGET_S  # of a decision, round trip
     faults: FaultSpec | None = None  # what shall go wrong on the line
     firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
+
+    def __post_init__(self) -> None:
+        require_possible(self.f_cpu_hz, self.baud, self.budget_s)
 
     @classmethod
     def named(cls, network: str, flow: int, policy_file: Path | None, **options: object) -> "Job":

@@ -1,9 +1,23 @@
 """How a firmware must have been built, for what is reckoned from it (latencies, the minimum green) to be true."""
 
+import math
 from dataclasses import dataclass
 
 from hil.build import KERNELS
 from hil.protocol import HelloReply
+from streetflow.errors import InputError
+
+F_CPU_HZ = (1_000_000, 20_000_000)  # of an ATmega328P: from its own oscillator, divided by 8, to the fastest crystal
+BAUD = (300, 2_500_000)  # the fastest: an eighth of the fastest clock
+
+
+def require_possible(f_cpu_hz: int, baud: int, budget_s: float = 1.0) -> None:
+    """InputError for a clock, a line rate or a time budget that no board has."""
+    for option, value, (least, most), unit in (("--f-cpu", f_cpu_hz, F_CPU_HZ, "Hz"), ("--baud", baud, BAUD, "baud")):
+        if not least <= value <= most:
+            raise InputError(option, "", f"{value} {unit} is out of range: {least} to {most}")
+    if not 0 < budget_s < math.inf:
+        raise InputError("--budget", "", f"{budget_s} s is no time that a decision may take")
 
 
 @dataclass(frozen=True)

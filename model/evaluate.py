@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +94,7 @@ def make_controller(agent: str | Path | Policy, *, integer: bool | None) -> tupl
             if integer:
                 raise InputError(name, "", "a rule has no integer form; only a policy file has one")
             return CONTROLLERS[name](), name, "hold"
-        if not Path(agent).is_file():
+        if not os.path.isfile(agent):
             raise InputError(name, "", f"neither a policy file nor one of {', '.join(CONTROLLERS)}")
         if is_baseline_file(Path(agent)):
             if integer:

@@ -48,8 +48,7 @@ def cost(
     from model.cost import costs
     from model.cost_figure import MeasuredPoint, draw, paper_travel_times, table_travel_times
 
-    for file in (figure, json_file):
-        require_writable(file)
+    require_writable(figure, json_file)
     if figure is not None:
         _require_matplotlib()
     geometry, where = _geometry(network, intersection)

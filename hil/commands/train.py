@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from hil.commands.common import JsonOption, NetworkOption, console, parse_flows, progress_bar, require_writable, say
+from hil.commands.common import JsonOption, NetworkOption, console, progress_bar, require_writable, say
 from streetflow.errors import InputError
 
 if TYPE_CHECKING:
@@ -106,14 +106,14 @@ def train(
     from model.train_policy import searched_features, train_policy
     from model.training import EpisodeRow, Progress
     from model.training_log import write_log
-    from streetflow.network import find_network
+    from streetflow.network import find_network, parse_flows
 
     if device not in ("cpu", "cuda"):
         raise InputError("--device", "", f"is cpu or cuda, not {device!r}")
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("--device", "", "PyTorch finds no CUDA device here")
-    for file in (out, log, json_file):
-        require_writable(file)
+    checkpoint = out.with_name(f"{out.name}.checkpoint")
+    require_writable(out, checkpoint, log, json_file)
     config = _config(
         settings or [],
         search_episodes=search_episodes,
@@ -135,7 +135,6 @@ def train(
         _require_baseline_options(context)
         _train_baseline(model, found, flow, seed, clearance, out)
         return
-    checkpoint = out.with_name(f"{out.name}.checkpoint")
     resume_from = checkpoint if checkpoint.is_file() else None
     if resume_from is not None:
         say(f"going on from {checkpoint}", style="dim")
@@ -191,7 +190,7 @@ def _config(settings: Sequence[str], **options: Any) -> "TrainingConfig":
             raise InputError("--set", each, f"must be NAME=VALUE with one of {', '.join(defaults)}")
         try:
             value = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise InputError("--set", each, f"{text!r} is neither a number nor a tuple of numbers") from None
         usual = defaults[name]
         kinds = (int, type(None)) if usual is None else (int, float) if isinstance(usual, float) else (type(usual),)
