@@ -38,7 +38,7 @@ app = typer.Typer(
 
 def _tell_version(asked: bool) -> None:
     if asked:
-        from hil.provenance import tool_version
+        from model.provenance import tool_version
 
         say(f"tinylight {tool_version()}")
         raise typer.Exit

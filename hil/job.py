@@ -17,7 +17,7 @@ from hil.fault_spec import FaultSpec
 from hil.footprint import Footprint, measure
 from hil.latency import line_time_us
 from hil.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
-from hil.provenance import file_sha256, firmware_commit, tool_version
+from hil.provenance import firmware_commit
 from hil.setting import Setting, require_possible
 from hil.verdict import (
     FLASH_LIMIT_BYTES,
@@ -37,6 +37,7 @@ from hil.verdict import (
 from model import pretrained_policy
 from model.agent import check_policy_fits
 from model.policy import Policy, load_policy, save_policy
+from model.provenance import file_sha256, tool_version
 from streetflow.environment import Environment
 from streetflow.errors import InputError
 from streetflow.network import Network, default_seed, find_network

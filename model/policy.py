@@ -28,6 +28,7 @@ VERSION = 1
 
 INPUT_MAX = 255  # uint8 activations
 ACCUMULATOR_LIMIT = 1 << 23  # any sum of products, bias included, stays inside 24-bit two's complement
+PHASES = 256  # numbers of phases are bytes
 PRODUCT_LIMIT = 1 << 32  # requantisation: s * multiplier + round is unsigned 32 bit
 
 Int8 = Annotated[int, Field(ge=-127, le=127, strict=True)]
@@ -95,7 +96,7 @@ class IntersectionPolicy(_Part):
     """All that decides at one intersection. Action a is phase number `phases[a]` of the engine."""
 
     id: str
-    phases: Annotated[list[Annotated[int, Field(ge=0, le=255, strict=True)]], Field(min_length=1)]
+    phases: Annotated[list[Annotated[int, Field(ge=0, lt=PHASES, strict=True)]], Field(min_length=1)]
     features: Annotated[list[FeatureInput], Field(min_length=1)]
     hidden: Annotated[list[Annotated[int, Field(ge=1, strict=True)]], Field(min_length=2, max_length=2)]
     layer1: BranchLayer

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hil.provenance import tool_version
-from model import pretrained_policy
+from model import pretrained_policy, results
 from model.policy import load_policy, save_policy
+from model.provenance import tool_version
 from streetflow.errors import InputError, StepError
 from streetflow.network import find_network
 from tests.run_cli import tinylight
@@ -151,3 +151,39 @@ def test_a_doubtful_demand_is_told_in_one_line(data_set: Path, capsys: pytest.Ca
     assert tinylight("evaluate", "--network", "mine", "--agent", "FixedTime", "--flows", "0") == 0
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and lines[0].startswith(f"tinylight: warning: {data_set}/flow_0.json: 1 flows that never fire")
+
+
+def test_too_many_phases_are_refused_before_the_training(data_set: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch", reason="torch is not installed (extra: train)")
+    roadnet = json.loads((data_set / "roadnet.json").read_text())
+    light = next(each for each in roadnet["intersections"] if not each["virtual"])["trafficLight"]
+    light["lightphases"] *= 320 // len(light["lightphases"]) + 1
+    del light["lightphases"][320:]
+    (data_set / "roadnet.json").write_text(json.dumps(roadnet))
+    options = ["--search-episodes", "1", "--refine-episodes", "1", "--features", "inlane_2_num_vehicle,phase_2_delay"]
+    assert tinylight("train", "--network", "mine", "--out", "policy.json", *options) == 2
+    fault = "phases up to number 319; a policy chooses among the numbers 0 to 255"
+    assert fault in capsys.readouterr().err and list(Path.cwd().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--flows", "a"], "--flows: 'a' is not a number"),
+        (["--flows", "9" * 5000], "--flows: there is no flow"),
+        (["--flows", "3-1"], "--flows: '3-1' runs backwards"),
+        (["--network", "crosing"], "did you mean crossing?"),
+        (["--policy", "none.json"], "none.json: there is no such file"),
+        (["--out", "taken/x"], "taken/x.json: can't be written"),
+    ],
+)
+def test_result_files_with_bad_arguments(
+    arguments: list[str], named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (Path.cwd() / "taken" / "x.json").mkdir(parents=True)
+    sound = ["--network", "crossing", "--policy", str(pretrained_policy("crossing")), "--out", "rows"]
+    monkeypatch.setattr("sys.argv", ["results", *sound, *arguments])
+    with pytest.raises(SystemExit) as left:
+        results.main()
+    error = capsys.readouterr().err.strip()
+    assert left.value.code == 2 and "\n" not in error and named in error

@@ -73,9 +73,8 @@ def table(
     from streetflow.network import find_network, parse_flows
 
     stem = out or work / "table"
-    if not report_only:
-        work.mkdir(parents=True, exist_ok=True)
-    require_writable(*(stem.with_suffix(suffix) for suffix in (".csv", ".json", ".md")))
+    if out is not None or work.is_dir():  # else the folder is made by the runs
+        require_writable(*(stem.with_suffix(suffix) for suffix in (".csv", ".json", ".md")))
     names = ordered(_networks(networks))
     count = min(len(find_network(name).flow_files) for name in names)
     jobs, dashes = plan(names, expand_models(models), parse_flows(flows, count))

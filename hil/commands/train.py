@@ -95,8 +95,8 @@ def train(
 ) -> None:
     """Train a policy: search the super-graph, prune it to two features and one component a layer, refine, quantise.
 
-    The defaults are the paper's. Stopped in the middle, it leaves FILE.checkpoint; the same command goes on from there
-    and ends with the same policy as without the stop.
+    The defaults are the paper's. Every 16 episodes it writes FILE.checkpoint: stopped later, the same command goes on from
+    there and ends with the same policy as without the stop.
     """
     try:
         import torch
