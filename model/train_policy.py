@@ -30,6 +30,7 @@ from streetflow.network import Network, find_network
 OPTIONS = (
     *("replicas", "features", "clearance", "search-episodes", "refine-episodes", "halve-every", "updates-per-decision"),
     *("max-parameters", "max-cycles", "max-flash-bytes", "kept-features", "kept-episodes", "also-flows", "share", "double-q"),
+    "rounded-episodes",
 )
 """What has an option of its own in `tinylight train`; other fields of the config go by --set."""
 

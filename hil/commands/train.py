@@ -75,6 +75,14 @@ def train(
     halve_every: Annotated[
         int, typer.Option(metavar="N", min=1, help="Refinement episodes until the learning rate halves.")
     ] = 10,
+    rounded_episodes: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="The refinement's last N episodes act and learn through the chip's rounding.",
+        ),
+    ] = 0,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Any other field of model.config.TrainingConfig, e.g. gamma=0.95."),
@@ -128,6 +136,7 @@ def train(
         double_q=double_q,
         updates_per_decision=updates_per_decision,
         halve_every=halve_every,
+        rounded_episodes=rounded_episodes,
     )
     found = find_network(network)
     found.flow_file(flow)
