@@ -121,11 +121,13 @@ def network_names() -> list[str]:
 
 
 def list_networks() -> list[Network]:
-    """All networks in search order; the first of equal names wins. What can't be read is left out, with an InputWarning."""
+    """All networks in search order; the first of equal names wins. A folder or data set that can't be read is left out, with an
+    InputWarning. InputError where the built-in ones can't be made."""
     for folder, why in _unreadable_folders():
         warnings.warn(f"{DATA_VARIABLE} lists {folder}, which can't be read: {why}", InputWarning, stacklevel=2)
-    found = []
-    for name in network_names():
+    names = network_names()
+    found = [find_network(name) for name in names if name in scenarios.SCENARIOS]
+    for name in names[len(found) :]:
         try:
             found.append(find_network(name))
         except InputError as fault:

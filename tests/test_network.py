@@ -149,6 +149,8 @@ def test_the_cache_that_cannot_be_written(two_folders: tuple[Path, Path], monkey
     monkeypatch.setenv("XDG_CACHE_HOME", str(two_folders[0] / "file"))
     with pytest.raises(InputError, match=r"file/.*: can't be written: Not a directory; XDG_CACHE_HOME can name another"):
         find_network("crossing")
+    with pytest.raises(InputError, match="XDG_CACHE_HOME can name another"):
+        list_networks()
 
 
 @pytest.mark.parametrize("flow", [-1, 2])

@@ -51,6 +51,7 @@ def cost(
     require_writable(figure, json_file)
     if figure is not None:
         _require_matplotlib()
+    times = paper_travel_times() if table is None else table_travel_times(table)
     geometry, where = _geometry(network, intersection)
     counted = costs(geometry)
     _show_costs(counted, geometry, where)
@@ -60,7 +61,6 @@ def cost(
     if measured:
         _show_measured(measured)
     if figure is not None:
-        times = paper_travel_times() if table is None else table_travel_times(table)
         points = [
             MeasuredPoint(m.policy, round(m.parameters / m.intersections), round(m.flops), m.cycles_p50, m.flash_bytes)
             for m in measured

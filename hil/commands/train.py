@@ -196,15 +196,15 @@ def _config(settings: Sequence[str], **options: Any) -> "TrainingConfig":
     for each in settings:
         name, equals, text = each.partition("=")
         if not equals or name not in defaults:
-            raise InputError("--set", each, f"must be NAME=VALUE with one of {', '.join(defaults)}")
+            raise InputError("--set", each[:60], f"must be NAME=VALUE with one of {', '.join(defaults)}")
         try:
             value = ast.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
-            raise InputError("--set", each, f"{text!r} is neither a number nor a tuple of numbers") from None
+            raise InputError("--set", name, f"{text[:60]!r} is neither a number nor a tuple of numbers") from None
         usual = defaults[name]
         kinds = (int, type(None)) if usual is None else (int, float) if isinstance(usual, float) else (type(usual),)
         if not isinstance(value, kinds) or isinstance(value, bool) is not isinstance(usual, bool):
-            raise InputError("--set", each, f"{text} isn't of the kind of the default, {usual}")
+            raise InputError("--set", name, f"{text[:60]} isn't of the kind of the default, {usual}")
         options[name] = value
     return TrainingConfig(**options)
 
