@@ -3,8 +3,7 @@
 
 import sys
 import warnings
-from collections.abc import Callable
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -22,7 +21,7 @@ from hil.commands.share import share
 from hil.commands.size import size
 from hil.commands.table import table
 from hil.commands.train import train
-from streetflow.errors import InputError, InputWarning, StepError
+from streetflow.errors import InputError, StepError, tell_input_warnings
 
 STOPPED = 130  # exit code after Ctrl-C
 
@@ -78,8 +77,7 @@ def main() -> NoReturn:
     from hil.build import BuildError
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", InputWarning)
-        warnings.showwarning = _plainly(warnings.showwarning)
+        tell_input_warnings(lambda text: _tell(text, "yellow"))
         try:
             app()
         except (InputError, BuildError, StepError) as fault:
@@ -100,20 +98,6 @@ def main() -> NoReturn:
 def _stopped() -> NoReturn:
     _tell("stopped", "red")
     sys.exit(STOPPED)
-
-
-def _plainly(usual: Callable[..., None]) -> Callable[..., None]:
-    """Shows each warning about input as one line of its own, once; others as usual."""
-    told: set[str] = set()
-
-    def show(message: Warning | str, category: type[Warning], *rest: Any, **options: Any) -> None:
-        if not issubclass(category, InputWarning):
-            usual(message, category, *rest, **options)
-        elif str(message) not in told:
-            told.add(str(message))
-            _tell(f"warning: {message}", "yellow")
-
-    return show
 
 
 def _tell(text: str, style: str) -> None:

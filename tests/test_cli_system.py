@@ -144,12 +144,18 @@ def test_a_bad_data_set_is_told_in_one_line_and_the_others_are_listed(
     assert "crossing" in out and "arterial" in out and "mine" not in out
 
 
-def test_a_doubtful_demand_is_told_in_one_line(data_set: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["evaluate", "table"])
+def test_a_doubtful_demand_is_told_in_one_line(command: str, data_set: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """By the processes that a table is made in, too."""
     content = json.loads((data_set / "flow_0.json").read_text())
     content[0] |= {"startTime": 5, "endTime": 4}
     (data_set / "flow_0.json").write_text(json.dumps(content))
-    assert tinylight("evaluate", "--network", "mine", "--agent", "FixedTime", "--flows", "0") == 0
-    lines = capsys.readouterr().err.strip().splitlines()
+    if command == "evaluate":
+        assert tinylight("evaluate", "--network", "mine", "--agent", "FixedTime", "--flows", "0") == 0
+    else:
+        options = ["--models", "FixedTime", "--reference", "FixedTime", "--flows", "0", "--work", "work"]
+        assert tinylight("table", "--networks", "mine", *options) == 0
+    lines = [line for line in capfd.readouterr().err.strip().splitlines() if not line.startswith("FixedTime on mine")]
     assert len(lines) == 1 and lines[0].startswith(f"tinylight: warning: {data_set}/flow_0.json: 1 flows that never fire")
 
 
