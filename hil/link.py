@@ -1,9 +1,9 @@
 """The link: sessions with a board, and decisions within one time budget on the board's clock.
 
 A session begins with HELLO, which tells what policy the chip holds. A chip that has started afresh refuses to decide without
-one (NO_SESSION): then the link greets it again and checks the policy again, so that no decision is taken from a board that was
-swapped for another. Where a whole request doesn't get through a noisy line, it goes in parts. A decision comes with the CRC of
-its logits; the logits themselves are fetched by whoever wants them.
+one (NO_SESSION): then the link greets it again and checks policy and settings again, so that no decision is taken from a board
+that was swapped for another. Where a whole request doesn't get through a noisy line, it goes in parts. A decision comes with
+the CRC of its logits; the logits themselves are fetched by whoever wants them.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hil.boards.base import Board
 from hil.deadline import Deadline
 from hil.exchange import Answer, Counters, Exchanger
-from hil.faults import BoardDied, BoardError, GarbageAnswer, LinkError, NoAnswer, WrongPolicy
+from hil.faults import BoardDied, BoardError, GarbageAnswer, LinkError, NoAnswer, WrongFirmware, WrongPolicy
 from hil.parts import PART_BYTES, decide_in_parts, fetch_logits
 from hil.protocol import (
     MAX_PAYLOAD_BYTES,
@@ -29,6 +29,7 @@ from hil.protocol import (
     decode_stats_reply,
     encode_decide,
 )
+from hil.setting import Setting
 
 __all__ = [
     "BoardDied",
@@ -39,6 +40,7 @@ __all__ = [
     "Link",
     "LinkError",
     "NoAnswer",
+    "WrongFirmware",
     "WrongPolicy",
 ]
 
@@ -75,6 +77,7 @@ class Link:
         self.budget_s = budget_s
         self.greeting: HelloReply | None = None
         self._policy_sha256: str | None = None
+        self._setting = Setting()
         self._known = False  # whether there has been a session at all
         self._noisy = False  # whether the last decision had to go in parts, and met damage there too
         self._exchanger = Exchanger(board, tries)
@@ -84,12 +87,15 @@ class Link:
     def counters(self) -> Counters:
         return self._exchanger.counters
 
-    def hello(self, policy_sha256: str | None = None, *, patience_s: float | None = None) -> HelloReply:
+    def hello(
+        self, policy_sha256: str | None = None, setting: Setting | None = None, *, patience_s: float | None = None
+    ) -> HelloReply:
         """Shake hands, sending HELLO until the board answers or its boot time (or `patience_s`) is over.
 
-        With `policy_sha256`, raises WrongPolicy unless the board holds that policy.
+        With `policy_sha256`, raises WrongPolicy unless the board holds that policy; with `setting`, WrongFirmware unless it is
+        built so.
         """
-        self._policy_sha256 = policy_sha256
+        self._policy_sha256, self._setting = policy_sha256, setting or Setting()
         patience_us = self.board.boot_us if patience_s is None else patience_s * 1e6
         return self._greet(Deadline.after(self.board, patience_us), interval_us=self.board.hello_interval_us)
 
@@ -148,6 +154,8 @@ class Link:
         answer = ask(MessageType.HELLO, 0, b"", decode_hello_reply, whole, interval_us=interval_us, flush_first=True)
         if self._policy_sha256 is not None and answer.reply.policy_sha256 != self._policy_sha256:
             raise WrongPolicy(self._policy_sha256, answer.reply.policy_sha256)
+        if differences := self._setting.differences(answer.reply):
+            raise WrongFirmware(differences)
         self.greeting = answer.reply
         self._known = True
         return answer.reply

@@ -35,6 +35,7 @@ from streetflow.errors import InputError
 __all__ = ["EpisodeRow", "Progress", "Snapshot", "Trained", "TrainingConfig", "train"]
 
 CHECKPOINT_VERSION = 2
+CHECKPOINT_KEYS = {"identity", "episode", "rows", "learners", "best"}
 SHOWN_STATES = 1024  # from the refinement's second half, to show the integers what the policy meets
 BLOCK_GROUPS = 12  # that are one batch: enough to share PyTorch's overhead, few enough for their weights to stay in the cache
 
@@ -336,9 +337,10 @@ def _load_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
         raise InputError(path, "", f"can't be read: {error.strerror or error}") from None
     except Exception as error:  # torch raises what unpickling happens to raise
         raise InputError(path, "", f"not a training checkpoint: {type(error).__name__}") from None
-    if not isinstance(saved, dict) or "identity" not in saved:
+    if not isinstance(saved, dict) or not saved.keys() >= CHECKPOINT_KEYS or not isinstance(saved["identity"], dict):
         raise InputError(path, "", "not a training checkpoint")
     for name, value in identity.items():
         if saved["identity"].get(name) != value:
-            raise InputError(path, name, f"the checkpoint has {saved['identity'].get(name)}, this run {value}")
+            difference = f"the checkpoint has {saved['identity'].get(name)}, this run {value}"
+            raise InputError(path, name, f"{difference}: delete it to start afresh, or repeat the command that left it")
     return saved

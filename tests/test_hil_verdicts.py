@@ -10,7 +10,7 @@ from hil.job import Job, build, judge, run_job
 from hil.latency import line_time_us
 from hil.verdict import Verdict
 from model import pretrained_policy
-from model.policy import load_policy
+from model.policy import Policy, load_policy, save_policy
 from streetflow.errors import InputError
 from tests.random_policy import write_random_policy
 from tests.shared_data import needs_data_set
@@ -19,6 +19,7 @@ pytestmark = pytest.mark.hil
 
 CLOCKS_HZ = (16_000_000, 8_000_000)
 BAUDS = (115_200, 500_000)
+WALL_CLOCK_BUDGET_S = 30.0  # of the host build, which a busy machine may leave waiting
 # per kernel: compute cycles, flash and RAM with the stack, least and most
 LIMITS = {
     "unrolled": ((4_000, 7_000), (8_000, 16_384), (200, 400)),
@@ -43,7 +44,7 @@ def test_chip_host_and_reference_agree(network: str, hil_job: Job, closed_loop) 
     board = hil_job.board if hil_job.board in ("simavr", "host") else "simavr"
     chosen = closed_loop(network=Job.named(network, 0, policy).network, policy_file=policy, board=board)
     assert chosen.passed, failed(chosen)
-    host = run_job(Job.named(network, 0, policy, board="host"))
+    host = run_job(Job.named(network, 0, policy, board="host", budget_s=WALL_CLOCK_BUDGET_S))
     assert host.passed, failed(host)
     assert len(chosen.records) == len(host.records) == 180 * len(load_policy(policy).intersections)
     for ours, theirs in zip(chosen.records, host.records, strict=True):
@@ -116,6 +117,53 @@ def test_firmware_ballast_fails_the_footprint(crossing: Job) -> None:
     assert failed(verdict) == {"flash"}
 
 
+@pytest.mark.parametrize(("hidden1", "runs"), [(245, True), (255, False)])
+def test_statics_and_stack_that_meet_fail_the_ram(hidden1: int, runs: bool, tmp_path: Path, crossing: Job) -> None:
+    """Activations take RAM: the same policy with idle units more, whose statics alone leave no room for the stack, or are too
+    many by themselves and are not run."""
+    wide = tmp_path / "wide.json"
+    save_policy(widened(load_policy(crossing.policy_file), hidden1), wide)
+    verdict = run_job(replace(crossing, policy_file=wide, kernel="c"))
+    assert "RAM" in failed(verdict) and "flash" not in failed(verdict)
+    assert bool(verdict.records) is runs
+    footprint = verdict.figures["footprint"]
+    assert isinstance(footprint, dict)
+    assert (footprint["static_ram_bytes"] < 2048 < footprint["static_ram_bytes"] + footprint["stack_bound_bytes"]) is runs
+    if runs:
+        total = footprint["static_ram_bytes"] + footprint["stack_bound_bytes"]
+        assert verdict.check("RAM").measured == f"{total} B" and verdict.check("RAM").limit == "<= 2048 B"
+
+
+def widened(policy: Policy, hidden1: int) -> Policy:
+    """The policy with units in the first hidden layer that are always 0: the same decisions from more RAM."""
+    (part,) = policy.intersections
+    more = hidden1 - part.hidden[0]
+    idle = [0] * more
+    layer1 = {
+        "weights": [rows + [[0] * f.width] * more for rows, f in zip(part.layer1.weights, part.features, strict=True)],
+        "biases": [biases + idle for biases in part.layer1.biases],
+        "multipliers": part.layer1.multipliers + [1] * more,
+        "shifts": part.layer1.shifts + [1] * more,
+    }
+    layers = {
+        "layer1": part.layer1.model_copy(update=layer1),
+        "layer2": part.layer2.model_copy(update={"weights": [row + idle for row in part.layer2.weights]}),
+    }
+    wide = part.model_copy(update={"hidden": [hidden1, part.hidden[1]], "float_weights": None} | layers)
+    draft = policy.model_copy(update={"intersections": [wide]})
+    return draft.model_copy(update={"sha256": draft.compute_sha256()})
+
+
+def test_wrong_decisions_fail_the_traffic(crossing: Job) -> None:
+    """The light obeys the chip, so a wrong weight is seen on the street; the same firmware with the right one is not."""
+    spoilt, sound = (run_job(replace(crossing, firmware_flags=flags)) for flags in (("-DTL_FLIP_WEIGHT=3",), ()))
+    assert failed(spoilt) == {"line", "equality", "traffic"} and failed(sound) == set()
+    traffic = spoilt.figures["traffic"]
+    assert isinstance(traffic, dict)
+    assert traffic["average_travel_time_s"] != traffic["reference_average_travel_time_s"]
+    assert spoilt.check("traffic").limit == sound.check("traffic").limit != f"= {spoilt.check('traffic').measured}"
+
+
 def test_one_weight_changed_on_the_chip_fails_equality(crossing: Job) -> None:
     verdict = run_job(replace(crossing, firmware_flags=("-DTL_FLIP_WEIGHT=3",)))
     assert "equality" in failed(verdict) and "handshake" not in failed(verdict)
@@ -131,6 +179,26 @@ def test_wrong_policy_on_the_board_fails_the_handshake(crossing: Job, tmp_path: 
         verdict = judge(crossing, policy, crossing.environment(policy), board, footprint)
     assert failed(verdict) == {"handshake"}
     assert "WrongPolicy" in verdict.check("handshake").measured
+
+
+@pytest.mark.parametrize(
+    ("built", "told"),
+    [
+        ({"f_cpu_hz": 16_000_000}, "its clock is 16000000 Hz, not 8000000 Hz"),
+        ({"baud": 116_000, "f_cpu_hz": 16_000_000}, "its line rate is 116000 baud, not 115200 baud"),
+        ({"kernel": "c", "f_cpu_hz": 8_000_000}, "its kernel is c, not table"),
+    ],
+)
+def test_a_board_built_otherwise_fails_the_handshake(crossing: Job, built: dict[str, object], told: str) -> None:
+    """Its cycles would be turned into the wrong milliseconds."""
+    job = replace(crossing, f_cpu_hz=8_000_000, kernel="table")
+    board = replace(job, **built)  # type: ignore[arg-type]
+    firmware, footprint = build(board)
+    policy = load_policy(job.policy_file)
+    with open_board("simavr", firmware, f_cpu_hz=board.f_cpu_hz, baud=board.baud) as opened:
+        verdict = judge(job, policy, job.environment(policy), opened, footprint)
+    assert [(check.name, check.outcome) for check in verdict.checks] == [("handshake", "fail")]
+    assert "WrongFirmware" in verdict.check("handshake").measured and told in verdict.check("handshake").measured
 
 
 def test_garbage_fails(crossing: Job) -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 
 from hil.faults import BoardDied
-from hil.link import BoardError, GarbageAnswer, Link, LinkError, NoAnswer, WrongPolicy
+from hil.link import BoardError, GarbageAnswer, Link, LinkError, NoAnswer, WrongFirmware, WrongPolicy
 from hil.protocol import (
     ErrorCode,
     ErrorReply,
@@ -16,8 +16,10 @@ from hil.protocol import (
     MessageType,
     encode_error_reply,
     encode_frame,
+    encode_hello_reply,
     encode_logits,
 )
+from hil.setting import Setting
 from tests.fake_board import (
     ANSWER_TIME_US,
     BYTE_US,
@@ -356,3 +358,37 @@ def test_values_that_no_frame_can_hold_are_refused_before_sending() -> None:
 def test_a_link_without_time_or_tries_is_refused(budget_s: float, tries: int) -> None:
     with pytest.raises(ValueError):
         Link(FakeBoard(), budget_s=budget_s, tries=tries)
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        (Setting(f_cpu_hz=8_000_000), "its clock is 16000000 Hz, not 8000000 Hz (--f-cpu)"),
+        (Setting(baud=9600), "its line rate is 115200 baud, not 9600 baud (--baud)"),
+        (Setting(kernel="table"), "its kernel is c, not table (--kernel)"),
+        (Setting(min_green_s=5), "its minimum green is 0 s, not 5 s (--min-green)"),
+    ],
+)
+def test_a_firmware_built_otherwise_is_refused(setting: Setting, told: str) -> None:
+    fault = failure(WrongFirmware, lambda: Link(FakeBoard()).hello(SHA256, setting))
+    assert told in str(fault)
+    assert Link(FakeBoard()).hello(SHA256, Setting(16_000_000, 115_200, "c", 0)) == HELLO
+
+
+def test_a_firmware_built_otherwise_is_refused_after_a_restart() -> None:
+    def slower(request: Frame) -> list[bytes]:
+        payload = encode_hello_reply(replace(HELLO, f_cpu_hz=8_000_000))
+        return [encode_frame(Frame(request.type | 0x80, request.sequence, request.intersection, payload))]
+
+    board = FakeBoard([sound, refusing(ErrorCode.NO_SESSION), slower])
+    link = Link(board)
+    link.hello(SHA256, Setting(f_cpu_hz=16_000_000))
+    failure(WrongFirmware, lambda: link.decide(0, VALUES))
+
+
+def test_the_host_build_has_neither_clock_nor_line() -> None:
+    def host(request: Frame) -> list[bytes]:
+        payload = encode_hello_reply(replace(HELLO, f_cpu_hz=0, baud=0))
+        return [encode_frame(Frame(request.type | 0x80, request.sequence, request.intersection, payload))]
+
+    assert Link(FakeBoard([host])).hello(SHA256, Setting(16_000_000, 115_200, "table")).baud == 0

@@ -46,7 +46,7 @@ def policy(hil_job: Job) -> Policy:
 def link(board: Board, policy: Policy, hil_job: Job) -> Link:
     """A session of its own."""
     link = Link(board, budget_s=hil_job.budget_s)
-    link.hello(policy.sha256)
+    link.hello(policy.sha256, hil_job.setting)
     return link
 
 

@@ -16,7 +16,6 @@ from hil.commands.common import (
     progress_bar,
     require_writable,
     say,
-    trained_policy,
 )
 from streetflow.errors import InputError
 
@@ -114,7 +113,7 @@ def hil(
         Job.named(
             name,
             flow,
-            policy or trained_policy(name),
+            policy,
             board=board,
             engine=engine,
             f_cpu_hz=f_cpu,
