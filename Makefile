@@ -36,7 +36,9 @@ clean:  ## Remove what was built (not .venv)
 
 $(VENV)/.ready-hil: pyproject.toml constraints.txt scripts/system_packages.sh
 	@PYTHON="$(PYTHON)" scripts/system_packages.sh
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null 2>&1 || \
+		{ echo "setup: $(PYTHON) brings no pip (no ensurepip): name another with: make PYTHON=/usr/bin/python3" >&2; exit 2; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[firmware]'
 	@touch $@
 

@@ -10,6 +10,8 @@ from streetflow.errors import InputError
 LIMIT = 0.025  # half of what 8N1 tolerates between both ends; the firmware refuses to be compiled with a larger error
 EXCEPTION = (8_000_000, 115_200)  # -3.5 %: in wide use, and a partner whose own clock is exact takes it; the build says so
 DIVISOR_MAX = 4095  # UBRR has 12 bits
+BAUD_RANGE = (1200, 2_000_000)  # slower, a decision takes a second and more; faster, no receiver keeps up
+CLOCK_RANGE_HZ = (1_000_000, 20_000_000)  # 20 MHz is the ATmega328P's own limit
 
 
 class BaudSetting(NamedTuple):
@@ -23,9 +25,13 @@ class BaudSetting(NamedTuple):
 
 def divisor(f_cpu_hz: int, baud: int) -> BaudSetting:
     """The setting that comes nearest; the divider by 16 where both are as near, since it samples more often.
-    InputError if none comes within 2.5 %, which only 115200 at 8 MHz may miss."""
-    if f_cpu_hz <= 0 or baud <= 0:
-        raise InputError("baud rate", "", f"{baud} at {f_cpu_hz} Hz: both must be positive")
+    InputError if clock or rate lie outside of their range, or none comes within 2.5 %, which only 115200 at 8 MHz may miss."""
+    for what, value, (least, most), unit in (
+        ("clock", f_cpu_hz, CLOCK_RANGE_HZ, " Hz"),
+        ("baud rate", baud, BAUD_RANGE, ""),
+    ):
+        if not least <= value <= most:
+            raise InputError(what, "", f"{value}{unit} is outside of {least} to {most}{unit}")
     settings = [
         BaudSetting(ubrr, factor == 8, f_cpu_hz / (factor * (ubrr + 1)), _error_ppm(f_cpu_hz, baud, factor, ubrr) / 1e6)
         for factor in (16, 8)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hil.link import Link, LinkError
-from hil.protocol import Light
+from hil.link import Decision, Link, LinkError
+from hil.protocol import Light, logits_checksum
 from model.agent import PolicyAgent
 from model.evaluate import run
 from model.integer import IntegerPolicy
@@ -24,7 +24,8 @@ from streetflow.intersection import Intersection
 
 @dataclass(frozen=True)
 class DecisionRecord:
-    """One decision of one intersection. Times in microseconds on the board's clock; None where nothing came back."""
+    """One decision of one intersection. Times in microseconds on the board's clock; None where nothing came back. `logits` are
+    the expected ones where their CRC is the chip's, unless the run fetches all; empty where they could not be fetched."""
 
     decision: int
     intersection: str
@@ -51,9 +52,9 @@ class DecisionRecord:
 
     @property
     def equal(self) -> bool:
-        """True where the chip's phase, action and every logit (if they were asked for) are the reference's."""
-        same_logits = self.logits is None or self.logits == self.expected_logits
-        return (self.action, self.phase) == (self.expected_action, self.expected_phase) and same_logits
+        """True where the chip's phase, action and every logit are the reference's."""
+        expected = self.expected_action, self.expected_phase, self.expected_logits
+        return (self.action, self.phase, self.logits) == expected
 
 
 @dataclass
@@ -92,11 +93,11 @@ def run_closed_loop(
     link: Link | Sequence[Seat],
     *,
     policy_file: str = "policy",
-    logits: bool = True,
+    logits: bool = False,
     on_decision: Callable[[Sequence[DecisionRecord]], None] | None = None,
 ) -> LoopResult:
-    """Run one episode with the chip in the loop: one for all intersections, or a seat for each. Without `logits` replies are
-    shorter, and only actions and phases are compared.
+    """Run one episode with the chip in the loop: one for all intersections, or a seat for each. Logits are compared by their
+    CRC, and fetched where that differs; with `logits` they are fetched for every decision.
 
     `on_decision` is called after each step with that step's records (one per intersection), for progress.
     Link faults do not end the run: see the module's text. Where the environment has a minimum green, the chip is told each
@@ -160,11 +161,12 @@ def _decide(
     if environment.min_green_s:
         light = Light(int(environment.current_action[row]), int(environment.green_s[row]))
         expected_action = light.action if light.green_s < environment.min_green_s else expected_action
+    expected_logits = tuple(int(logit) for logit in expected)
     expectation = {
         "decision": environment.decision,
         "intersection": intersection.id,
         "expected_action": expected_action,
-        "expected_logits": tuple(int(logit) for logit in expected),
+        "expected_logits": expected_logits,
         "expected_phase": int(intersection.phases[expected_action]),
     }
     try:
@@ -184,10 +186,20 @@ def _decide(
     return DecisionRecord(
         **expectation,  # type: ignore[arg-type]
         action=answer.action,
-        logits=tuple(answer.logits) if logits else None,
+        logits=answer.logits if logits else _logits(seat.link, answer, expected_logits),
         phase=answer.phase,
         compute_cycles=answer.compute_cycles,
         response_us=answer.response_us,
         round_trip_us=answer.round_trip_us,
         tries=answer.tries,
     )
+
+
+def _logits(link: Link, answer: Decision, expected: tuple[int, ...]) -> tuple[int, ...]:
+    """What the chip has computed: the logits expected where the CRC is theirs, else fetched; none if that fails."""
+    if answer.logits_crc == logits_checksum(expected):
+        return expected
+    try:
+        return link.last_logits()
+    except LinkError:
+        return ()

@@ -13,6 +13,7 @@ By script, while request N is on its way (HELLO is the first, retries count):
 seed=K sets the random numbers (0 unless given): the same faults again on a board that repeats itself.
 """
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +24,7 @@ CHIP_FAULTS = ("reset", "brownout", "hang")
 SCRIPTED = (*CHIP_FAULTS, "silence", "swap")
 SHORTHAND = {"bytes": ("drop", "flip", "double")}
 WHERE = "--faults"
+MAX_DIGITS = 18  # of a count
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class FaultSpec:
             name, equals, value = part.partition("=")
             if "@" in name:
                 script.append(_event(part))
-            elif name == "seed" and value.isdecimal():
+            elif name == "seed" and _is_count(value):
                 seed = int(value)
             elif equals and name in (*BYTE_FAULTS, *CHIP_FAULTS, *SHORTHAND):
                 names = SHORTHAND.get(name, (name,))
@@ -70,7 +72,7 @@ class FaultSpec:
 def _event(part: str) -> Event:
     kind, _, rest = part.partition("@")
     request, _, argument = rest.partition(":")
-    if kind not in SCRIPTED or not request.isdecimal() or int(request) == 0:
+    if kind not in SCRIPTED or not _is_count(request) or int(request) == 0:
         raise InputError(WHERE, "", f"{part!r} is no event; known are {_known()}")
     if kind == "silence" and not _positive(argument):
         raise InputError(WHERE, "", f"{part!r} needs its length in seconds, such as silence@{request}:2")
@@ -91,9 +93,13 @@ def _probability(part: str, value: str) -> float:
     return probability
 
 
+def _is_count(text: str) -> bool:
+    return text.isdecimal() and len(text) <= MAX_DIGITS
+
+
 def _positive(text: str) -> bool:
     try:
-        return float(text) > 0
+        return 0 < float(text) < math.inf
     except ValueError:
         return False
 

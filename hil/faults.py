@@ -3,6 +3,8 @@
 Bad input (an unknown port, a missing compiler) is not here: that is `streetflow.errors.InputError`.
 """
 
+from collections.abc import Sequence
+
 
 class LinkError(Exception):
     """The board did not deliver. `tries` says how often the request was sent before giving up."""
@@ -39,6 +41,14 @@ class WrongPolicy(LinkError):
             f"the board holds policy {found_sha256[:12]}, not {expected_sha256[:12]}: "
             "build and upload the firmware from this policy file"
         )
+
+
+class WrongFirmware(LinkError):
+    """The board holds the policy, but in a firmware built otherwise than the run takes for granted."""
+
+    def __init__(self, differences: Sequence[str]) -> None:
+        """`differences`: what differs, each with both values."""
+        super().__init__(f"the board's firmware was built otherwise: {'; '.join(differences)}")
 
 
 class BoardDied(LinkError):

@@ -17,7 +17,8 @@ from hil.fault_spec import FaultSpec
 from hil.footprint import Footprint, measure
 from hil.latency import line_time_us
 from hil.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
-from hil.provenance import file_sha256, firmware_commit, tool_version
+from hil.provenance import firmware_commit
+from hil.setting import Setting, require_possible
 from hil.verdict import (
     FLASH_LIMIT_BYTES,
     SRAM_LIMIT_BYTES,
@@ -33,7 +34,10 @@ from hil.verdict import (
     check_traffic,
     latency_figures,
 )
+from model import pretrained_policy
+from model.agent import check_policy_fits
 from model.policy import Policy, load_policy, save_policy
+from model.provenance import file_sha256, tool_version
 from streetflow.environment import Environment
 from streetflow.errors import InputError
 from streetflow.network import Network, default_seed, find_network
@@ -53,7 +57,7 @@ class Job:
     f_cpu_hz: int = 16_000_000
     baud: int = 115_200
     clearance: str | None = None  # None: the policy's own
-    logits: bool = True  # asked for and compared; without them replies are shorter
+    logits: bool = False  # fetched for every decision, not only where their CRC differs
     kernel: str = "auto"
     min_green_s: int = 0  # kept by the chip and by the simulated lights
     boards: str = "one"  # or "per-intersection": each chip holds that intersection's policy alone
@@ -61,15 +65,26 @@ class Job:
     faults: FaultSpec | None = None  # what shall go wrong on the line
     firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
 
+    def __post_init__(self) -> None:
+        require_possible(self.f_cpu_hz, self.baud, self.budget_s)
+
     @classmethod
-    def named(cls, network: str, flow: int, policy_file: Path, **options: object) -> "Job":
-        """A job on a network found by its name; raises UnknownNetwork."""
-        return cls(find_network(network), flow, policy_file, **options)  # type: ignore[arg-type]
+    def named(cls, network: str, flow: int, policy_file: Path | None, **options: object) -> "Job":
+        """A job on a network found by its name, with the network's trained policy unless a file is given. InputError where
+        there is no such network or policy."""
+        found = find_network(network)
+        return cls(found, flow, policy_file or trained_policy(network), **options)  # type: ignore[arg-type]
 
     @property
     def target(self) -> Target:
         """PlatformIO environment that the firmware is built in."""
         return "native" if self.board == "host" else "uno_system"
+
+    @property
+    def setting(self) -> Setting:
+        """What the board's firmware must say of itself."""
+        kernel = None if self.kernel == "auto" else self.kernel
+        return Setting(self.f_cpu_hz, self.baud, kernel, self.min_green_s or None)
 
     def environment(self, policy: Policy) -> Environment:
         return Environment(
@@ -80,6 +95,15 @@ class Job:
             clearance=self.clearance or policy.clearance,
             min_green_s=self.min_green_s,
         )
+
+
+def trained_policy(network: str) -> Path:
+    """The policy that comes with the network. UnknownNetwork where the name may be mistyped, InputError where there is none."""
+    try:
+        return pretrained_policy(network)
+    except FileNotFoundError as fault:
+        find_network(network)
+        raise InputError("--policy", "", f"{fault}; name a policy file, or train one with `tinylight train`") from None
 
 
 def build(job: Job) -> tuple[Firmware, Footprint | None]:
@@ -110,6 +134,7 @@ def run_job(job: Job, *, progress: Progress | None = None, opened: Board | None 
     """
     policy = load_policy(job.policy_file)
     environment = job.environment(policy)
+    check_policy_fits(policy, environment, str(job.policy_file))
     _tell(progress, "building the firmware", 0, environment.n_decisions)
     if job.boards == "per-intersection":
         return _run_side_by_side(job, policy, environment, progress)
@@ -195,12 +220,12 @@ def _judge(
     progress: Progress | None,
 ) -> Verdict:
     """The same over one board for all intersections or one for each, with the hash of the policy that it must hold."""
-    line_us = line_time_us(policy, job.baud, job.logits)
+    line_us = line_time_us(policy, job.baud)
     links = [Link(board, budget_s=job.budget_s) for board, _ in chips]
     fault = None
     try:
         for link, (_, sha256) in zip(links, chips, strict=True):
-            link.hello(sha256)
+            link.hello(sha256, job.setting)
     except LinkError as error:
         fault = f"{type(error).__name__}: {error}"
         fault += _other_baud(error, chips)
@@ -208,7 +233,7 @@ def _judge(
     provenance = _provenance(job, policy, environment.seed, description)
     handshake = check_handshake(fault, policy.sha256)
     if fault is not None:
-        return Verdict([handshake, check_flash(footprint)], provenance, _figures(job, None, None, footprint, None))
+        return Verdict([handshake], provenance, _figures(job, None, None, footprint, None))
     seats = [
         Seat(links[0], number) if len(chips) == 1 else Seat(links[number], 0) for number in range(len(policy.intersections))
     ]

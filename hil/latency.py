@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from hil.protocol import CRC_BYTES, HEADER_BYTES
+from hil.protocol import CRC_BYTES, DECIDE_REPLY_BYTES, HEADER_BYTES
 from model.policy import Policy
 
 FRAME_BYTES = 1 + HEADER_BYTES + CRC_BYTES + 1  # beside the payload: COBS code and delimiter are one each
@@ -39,9 +39,7 @@ def nearest_rank(values: Sequence[float], percent: float) -> float:
     return ordered[math.ceil(percent * len(ordered) / 100) - 1]
 
 
-def line_time_us(policy: Policy, baud: int, logits: bool = True) -> float:
+def line_time_us(policy: Policy, baud: int) -> float:
     """How long request and reply of the largest intersection are on the wire, nothing else: what no chip can be faster than."""
-    longest = max(
-        2 * FRAME_BYTES + 2 + 2 * part.n_inputs + 7 + (4 * len(part.phases) if logits else 0) for part in policy.intersections
-    )
+    longest = max(2 * FRAME_BYTES + 2 + 2 * part.n_inputs + DECIDE_REPLY_BYTES for part in policy.intersections)
     return longest * BITS_PER_BYTE * 1e6 / baud

@@ -1,26 +1,27 @@
 """The link: sessions with a board, and decisions within one time budget on the board's clock.
 
 A session begins with HELLO, which tells what policy the chip holds. A chip that has started afresh refuses to decide without
-one (NO_SESSION): then the link greets it again and checks the policy again, so that no decision is taken from a board that was
-swapped for another. Where a whole request doesn't get through a noisy line, it goes in parts.
+one (NO_SESSION): then the link greets it again and checks policy and settings again, so that no decision is taken from a board
+that was swapped for another. Where a whole request doesn't get through a noisy line, it goes in parts. A decision comes with
+the CRC of its logits; the logits themselves are fetched by whoever wants them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hil.boards.base import Board
 from hil.deadline import Deadline
 from hil.exchange import Answer, Counters, Exchanger
-from hil.faults import BoardDied, BoardError, GarbageAnswer, LinkError, NoAnswer, WrongPolicy
-from hil.parts import decide_in_parts
+from hil.faults import BoardDied, BoardError, GarbageAnswer, LinkError, NoAnswer, WrongFirmware, WrongPolicy
+from hil.parts import PART_BYTES, decide_in_parts, fetch_logits
 from hil.protocol import (
+    MAX_PAYLOAD_BYTES,
     PARTS_SINCE,
     DecideReply,
     DecideRequest,
     ErrorCode,
     HelloReply,
     Light,
-    MalformedFrame,
     MessageType,
     StatsReply,
     decode_decide_reply,
@@ -28,6 +29,7 @@ from hil.protocol import (
     decode_stats_reply,
     encode_decide,
 )
+from hil.setting import Setting
 
 __all__ = [
     "BoardDied",
@@ -38,6 +40,7 @@ __all__ = [
     "Link",
     "LinkError",
     "NoAnswer",
+    "WrongFirmware",
     "WrongPolicy",
 ]
 
@@ -56,7 +59,8 @@ class Decision:
     action: int
     phase: int
     compute_cycles: int
-    logits: tuple[int, ...]
+    logits_crc: int
+    logits: tuple[int, ...]  # empty unless asked for
     response_us: float
     round_trip_us: float
     tries: int
@@ -73,29 +77,34 @@ class Link:
         self.budget_s = budget_s
         self.greeting: HelloReply | None = None
         self._policy_sha256: str | None = None
+        self._setting = Setting()
         self._known = False  # whether there has been a session at all
         self._noisy = False  # whether the last decision had to go in parts, and met damage there too
         self._exchanger = Exchanger(board, tries)
+        self._last: tuple[int, int, DecideReply] | None = None  # intersection, sequence number and reply of the last decision
 
     @property
     def counters(self) -> Counters:
         return self._exchanger.counters
 
-    def hello(self, policy_sha256: str | None = None, *, patience_s: float | None = None) -> HelloReply:
+    def hello(
+        self, policy_sha256: str | None = None, setting: Setting | None = None, *, patience_s: float | None = None
+    ) -> HelloReply:
         """Shake hands, sending HELLO until the board answers or its boot time (or `patience_s`) is over.
 
-        With `policy_sha256`, raises WrongPolicy unless the board holds that policy.
+        With `policy_sha256`, raises WrongPolicy unless the board holds that policy; with `setting`, WrongFirmware unless it is
+        built so.
         """
-        self._policy_sha256 = policy_sha256
+        self._policy_sha256, self._setting = policy_sha256, setting or Setting()
         patience_us = self.board.boot_us if patience_s is None else patience_s * 1e6
         return self._greet(Deadline.after(self.board, patience_us), interval_us=self.board.hello_interval_us)
 
-    def decide(self, intersection: int, values: Sequence[int], logits: bool = True, light: Light | None = None) -> Decision:
+    def decide(self, intersection: int, values: Sequence[int], logits: bool = False, light: Light | None = None) -> Decision:
         """Have the chip decide from the policy's kept features (int16 each), keeping its minimum green if it is told the
-        light's state. LinkError if it isn't in hand in time."""
+        light's state. LinkError if it isn't in hand in time. `logits`: fetch them too, once the decision is in hand."""
         if not self._known:
             raise RuntimeError("no handshake yet: call hello() first")
-        request = DecideRequest(values, logits, light)
+        request = DecideRequest(values, light)
         encoded = encode_decide(request)
         whole = Deadline.after(self.board, self.budget_s * 1e6)
         begin_us, sent_before = self.board.now_us(), self.counters.sent
@@ -114,15 +123,25 @@ class Link:
                     self.counters.sessions_lost += 1
                 elif fault.code != ErrorCode.BAD_PARTS:
                     raise
+        round_trip_us, tries = self.board.timing().reply_end_us - begin_us, self.counters.sent - sent_before
+        self._last = intersection, self._exchanger.sequence, answer.reply
         return Decision(
             action=answer.reply.action,
             phase=answer.reply.phase,
             compute_cycles=answer.reply.compute_cycles,
-            logits=answer.reply.logits,
+            logits_crc=answer.reply.logits_crc,
+            logits=self.last_logits() if logits else (),
             response_us=answer.response_us,
-            round_trip_us=self.board.timing().reply_end_us - begin_us,
-            tries=self.counters.sent - sent_before,
+            round_trip_us=round_trip_us,
+            tries=tries,
         )
+
+    def last_logits(self) -> tuple[int, ...]:
+        """The last decision's logits, fetched from the chip. LinkError if they aren't in hand in a decision's time."""
+        if self._last is None:
+            raise RuntimeError("no decision yet: call decide() first")
+        part_bytes = PART_BYTES if self._noisy else MAX_PAYLOAD_BYTES
+        return fetch_logits(self._exchanger, *self._last, Deadline.after(self.board, self.budget_s * 1e6), part_bytes)
 
     def stats(self) -> StatsReply:
         """The chip's counters."""
@@ -135,6 +154,8 @@ class Link:
         answer = ask(MessageType.HELLO, 0, b"", decode_hello_reply, whole, interval_us=interval_us, flush_first=True)
         if self._policy_sha256 is not None and answer.reply.policy_sha256 != self._policy_sha256:
             raise WrongPolicy(self._policy_sha256, answer.reply.policy_sha256)
+        if differences := self._setting.differences(answer.reply):
+            raise WrongFirmware(differences)
         self.greeting = answer.reply
         self._known = True
         return answer.reply
@@ -143,8 +164,7 @@ class Link:
         assert self.greeting is not None
         knows_parts = self.greeting.firmware_version >= PARTS_SINCE
         if not (knows_parts and self._noisy):
-            tries = WHOLE_TRIES if knows_parts else None
-            decode = _decide_decoder(request.logits)
+            tries, decode = WHOLE_TRIES if knows_parts else None, decode_decide_reply
             try:
                 return self._exchanger.ask(MessageType.DECIDE, intersection, encoded, decode, whole, tries=tries)
             except (NoAnswer, GarbageAnswer, BoardError) as fault:
@@ -156,13 +176,3 @@ class Link:
         answer = decide_in_parts(self._exchanger, intersection, request, whole)
         self._noisy = self.counters.retries > retries_before
         return answer
-
-
-def _decide_decoder(logits: bool) -> Callable[[bytes], DecideReply]:
-    def decode(payload: bytes) -> DecideReply:
-        reply = decode_decide_reply(payload)
-        if bool(reply.logits) != logits:
-            raise MalformedFrame(f"{len(reply.logits)} logits, though they were {'' if logits else 'not '}asked for")
-        return reply
-
-    return decode

@@ -20,14 +20,24 @@ QUIET = {
 }
 
 
+# Of the user's own variables for PlatformIO, those that say where it keeps its things and how it reaches the network. The
+# others stand for options of a project (another src_dir, other build_flags): of a project of the user's, not of this one.
+USERS_OWN = ("PLATFORMIO_CORE_DIR", "PLATFORMIO_PACKAGES_DIR", "PLATFORMIO_PLATFORMS_DIR", "PLATFORMIO_CACHE_DIR")
+USERS_SETTINGS = ("PLATFORMIO_SETTING_", "PLATFORMIO_AUTH_")
+
+
 def environment(state_dir: Path | None, variables: Mapping[str, str] | None = None) -> dict[str, str]:
     """Environment variables for PlatformIO. With `state_dir`, all that it keeps goes there; without, where its user
     has it."""
-    result = os.environ | QUIET
+    result = {name: value for name, value in os.environ.items() if _passes(name)} | QUIET
     if state_dir is not None:
         result["PLATFORMIO_CORE_DIR"] = str(state_dir / "core")
         result["PLATFORMIO_WORKSPACE_DIR"] = str(state_dir / "workspace")
     return result | dict(variables or {})
+
+
+def _passes(name: str) -> bool:
+    return not name.startswith("PLATFORMIO_") or name in USERS_OWN or name.startswith(USERS_SETTINGS)
 
 
 def run(

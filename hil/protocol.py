@@ -13,7 +13,7 @@ from typing import Any
 from cobs import cobs
 from fastcrc import crc16
 
-VERSION = 2
+VERSION = 3
 DELIMITER = b"\x00"
 HEADER_BYTES = 4  # version, type, sequence, intersection
 CRC_BYTES = 2
@@ -22,12 +22,12 @@ MAX_PAYLOAD_BYTES = 200
 # The longest frame on the wire: COBS adds one byte per 254, the delimiter is one more.
 MAX_FRAME_BYTES = HEADER_BYTES + MAX_PAYLOAD_BYTES + CRC_BYTES + 2
 
-SEND_LOGITS = 0x01  # DECIDE flags
-WITH_LIGHT = 0x02
+WITH_LIGHT = 0x02  # DECIDE flags
 VALUES_WERE_PUT = 0x04
 
-PARTS_SINCE = (1, 2)  # firmware version that knows PUT and GET
+DECIDE_REPLY_BYTES = 8
 DECIDE_BYTES = 4  # of a DECIDE request beside its values: flags, count, the light's state
+PARTS_SINCE = (1, 2)  # firmware version that knows PUT and GET
 GREEN_S_MAX = 255  # of a light's state: so long, or longer
 
 
@@ -121,18 +121,18 @@ class DecideRequest:
     """The kept features' integers (int16 each), one feature after the other in the policy's order."""
 
     values: Sequence[int]
-    logits: bool = True
     light: Light | None = None  # None: the chip keeps no minimum green
 
 
 @dataclass(frozen=True)
 class DecideReply:
-    """The chip's decision; `logits` is empty if they were not asked for."""
+    """The chip's decision; the CRC of its logits (`logits_checksum`) stands for them."""
 
     action: int
     phase: int
     compute_cycles: int
-    logits: tuple[int, ...] = ()
+    logits: int  # how many
+    logits_crc: int
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,8 @@ class ErrorReply:
 
 
 _HELLO = struct.Struct("<BBBBIIBB32sBB")
-_DECIDE_HEAD = struct.Struct("<BBIB")
+_DECIDE = struct.Struct("<BBB3sH")
+_LOGIT_BYTES = 3
 _STATS = struct.Struct("<IIHHHHHHHH")
 
 
@@ -203,7 +204,7 @@ def encode_decide(request: DecideRequest) -> bytes:
     count = len(request.values)
     if DECIDE_BYTES + 2 * count > MAX_PAYLOAD_BYTES:
         raise ValueError(f"a DECIDE holds at most {(MAX_PAYLOAD_BYTES - DECIDE_BYTES) // 2} values, not {count}")
-    flags = (SEND_LOGITS if request.logits else 0) | (WITH_LIGHT if request.light else 0)
+    flags = WITH_LIGHT if request.light else 0
     try:
         payload = struct.pack(f"<BB{count}h", flags, count, *request.values)
     except struct.error as fault:
@@ -219,7 +220,7 @@ def decode_decide(payload: bytes) -> DecideRequest:
     if len(payload) < 2 or len(payload) != 2 + 2 * payload[1] + light_bytes:
         raise MalformedFrame(f"DECIDE payload of {len(payload)} bytes")
     light = Light(*payload[-2:]) if light_bytes else None
-    return DecideRequest(struct.unpack_from(f"<{payload[1]}h", payload, 2), bool(payload[0] & SEND_LOGITS), light)
+    return DecideRequest(struct.unpack_from(f"<{payload[1]}h", payload, 2), light)
 
 
 def encode_decide_put(request: DecideRequest) -> tuple[bytes, bytes]:
@@ -235,7 +236,7 @@ def encode_put(offset: int, part: bytes) -> bytes:
 
 
 def encode_get(sequence: int, offset: int, length: int) -> bytes:
-    """Payload of a GET request: at most `length` bytes of the answer to the DECIDE with that sequence number."""
+    """Payload of a GET request: `length` bytes, from `offset` on, of the logits of the DECIDE with that sequence number."""
     return bytes((sequence, offset, length))
 
 
@@ -250,17 +251,20 @@ def decode_part(length: int) -> Callable[[bytes], bytes]:
     return decode
 
 
-def decide_reply_bytes(beginning: bytes) -> int:
-    """How long a DECIDE reply is whose beginning is known: as long as without logits, where that is too short to tell."""
-    return _DECIDE_HEAD.size + 4 * (beginning[_DECIDE_HEAD.size - 1] if len(beginning) >= _DECIDE_HEAD.size else 0)
+def encode_logits(logits: Sequence[int]) -> bytes:
+    """As they go over the wire: 24 bits each."""
+    return b"".join(int(logit).to_bytes(_LOGIT_BYTES, "little", signed=True) for logit in logits)
 
 
-def decode_gathered(whole: bytes) -> DecideReply:
-    """A DECIDE reply gathered by GET, its CRC behind it. Raises BadCrc or MalformedFrame."""
-    content, stored = whole[:-CRC_BYTES], int.from_bytes(whole[-CRC_BYTES:], "little")
-    if checksum(content) != stored:
-        raise BadCrc("the parts of this reply are not of one piece")
-    return decode_decide_reply(content)
+def decode_logits(content: bytes) -> tuple[int, ...]:
+    """The inverse of `encode_logits`."""
+    numbers = (content[begin : begin + _LOGIT_BYTES] for begin in range(0, len(content), _LOGIT_BYTES))
+    return tuple(int.from_bytes(number, "little", signed=True) for number in numbers)
+
+
+def logits_checksum(logits: Sequence[int]) -> int:
+    """The CRC that stands for the logits in a DECIDE reply."""
+    return checksum(encode_logits(logits))
 
 
 def encode_hello_reply(reply: HelloReply) -> bytes:
@@ -287,16 +291,14 @@ def decode_hello_reply(payload: bytes) -> HelloReply:
 
 def encode_decide_reply(reply: DecideReply) -> bytes:
     """Payload of a DECIDE reply."""
-    head = _DECIDE_HEAD.pack(reply.action, reply.phase, reply.compute_cycles, len(reply.logits))
-    return head + struct.pack(f"<{len(reply.logits)}i", *reply.logits)
+    cycles = reply.compute_cycles.to_bytes(3, "little")
+    return _DECIDE.pack(reply.action, reply.phase, reply.logits, cycles, reply.logits_crc)
 
 
 def decode_decide_reply(payload: bytes) -> DecideReply:
-    """Raises MalformedFrame unless head and number of logits fit the length."""
-    action, phase, cycles, count = _unpack(_DECIDE_HEAD, payload[: _DECIDE_HEAD.size], "DECIDE")
-    if len(payload) != _DECIDE_HEAD.size + 4 * count:
-        raise MalformedFrame(f"DECIDE reply of {len(payload)} bytes with {count} logits")
-    return DecideReply(action, phase, cycles, struct.unpack_from(f"<{count}i", payload, _DECIDE_HEAD.size))
+    """Raises MalformedFrame unless it has 8 bytes."""
+    action, phase, logits, cycles, crc = _unpack(_DECIDE, payload, "DECIDE")
+    return DecideReply(action, phase, int.from_bytes(cycles, "little"), logits, crc)
 
 
 def encode_stats_reply(reply: StatsReply) -> bytes:

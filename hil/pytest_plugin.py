@@ -96,7 +96,6 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
     from hil.boards.find_port import AUTO, find_port
     from hil.fault_spec import FaultSpec
     from hil.job import Job
-    from model import pretrained_policy
 
     option = request.config.getoption
     network, board = option("--hil-network"), option("--hil")
@@ -104,7 +103,7 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
     return Job.named(
         network,
         0,
-        Path(policy) if policy else pretrained_policy(network),
+        Path(policy) if policy else None,
         board=find_port().port if board == AUTO else board,
         f_cpu_hz=option("--hil-f-cpu"),
         baud=option("--hil-baud"),

@@ -1,12 +1,12 @@
 """Sizes as a table, and what has changed since an earlier measurement."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from streetflow.errors import InputError
+from streetflow.json_reader import read_json
 
 Sizes = dict[str, Any]  # hil.footprint.Footprint.as_dict()
 COLUMNS = (("flash_bytes", "flash B"), ("static_ram_bytes", "static RAM B"))
@@ -14,12 +14,7 @@ COLUMNS = (("flash_bytes", "flash B"), ("static_ram_bytes", "static RAM B"))
 
 def read_sizes(file: Path) -> Sizes:
     """What `tinylight size --json` has written. InputError for anything else."""
-    try:
-        sizes = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(file, "", f"can't be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise InputError(file, "", f"not JSON: {error}") from None
+    sizes = read_json(file, exact=True)
     for key in ("flash_bytes", "static_ram_bytes", "per_object", "per_symbol"):
         if not isinstance(sizes, dict) or key not in sizes:
             raise InputError(file, key, "missing: not a file that `tinylight size --json` has written")

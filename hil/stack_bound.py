@@ -22,7 +22,6 @@ ENDS = frozenset({"ret", "reti"})
 STACK_POINTER_LOW = "0x3d"
 INDIRECT = {  # functions that call by pointer, and what
     "infer_kernel": re.compile(r"kernel_\d+$"),
-    "tell_decision": re.compile(r"(frame_put|tell_window)$"),
 }
 
 _SYMBOL = re.compile(r"^([0-9a-f]+) <(\S+)>:$")

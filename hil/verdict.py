@@ -149,7 +149,7 @@ def check_stack(footprint: Footprint | None, stack_bytes: int | None) -> Check:
 
 
 def check_equality(result: LoopResult) -> Check:
-    """Action, phase and all logits of every decision are the integer reference's."""
+    """Action, phase and the logits' CRC (or the logits, where they were fetched) of every decision are the reference's."""
     unequal, total = len(result.unequal), len(result.records)
     answered = total - len(result.unanswered)
     outcome: Outcome = "pass" if total and answered == total and not unequal else "fail"
@@ -157,7 +157,7 @@ def check_equality(result: LoopResult) -> Check:
     if result.unequal:
         first = result.unequal[0]
         detail = f"first at decision {first.decision}, {first.intersection}: {first.logits} for {first.expected_logits}"
-    return Check("equality", outcome, f"{answered - unequal} of {total} decisions", "all, every logit", detail)
+    return Check("equality", outcome, f"{answered - unequal} of {total} decisions", "all, logits' CRC", detail)
 
 
 def check_traffic(result: LoopResult, reference: LoopResult) -> Check:

@@ -50,9 +50,19 @@ class PolicyAgent:
         return np.array([decider.act(x) for decider, x in zip(self._deciders, self.inputs, strict=True)], np.int32)
 
 
+def check_interval(decision_interval_s: int, environment: Environment, source: str) -> None:
+    """InputError unless the environment decides as often as the controller was trained for."""
+    if decision_interval_s != environment.decision_interval_s:
+        raise InputError(
+            source,
+            "decision_interval_s",
+            f"decides every {decision_interval_s} s, but {environment.network.name} every {environment.decision_interval_s} s",
+        )
+
+
 def check_policy_fits(policy: Policy, environment: Environment, source: str) -> list[IntersectionPolicy]:
-    """The policy's parts, in the environment's order; InputError unless intersections, phases and features
-    are the environment's."""
+    """The policy's parts, in the environment's order; InputError unless intersections, phases, features
+    and the time between decisions are the environment's."""
     theirs, ours = environment.intersections, policy.intersections
     if [part.id for part in ours] != [each.id for each in theirs]:
         raise InputError(
@@ -61,6 +71,7 @@ def check_policy_fits(policy: Policy, environment: Environment, source: str) -> 
             f"made for {policy.network} ({', '.join(part.id for part in ours)}); "
             f"{environment.network.name} has {', '.join(each.id for each in theirs)}",
         )
+    check_interval(policy.decision_interval_s, environment, source)
     for i, (part, each) in enumerate(zip(ours, theirs, strict=True)):
         if list(part.phases) != list(each.phases):
             raise InputError(source, f"intersections[{i}].phases", f"{part.phases}, but {each.id} has {list(each.phases)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from model.agent import check_interval
 from model.baseline_file import BaselineFile
 from model.baselines import BASELINES, build_graph
 from model.supergraph import ValueGraph
@@ -29,6 +30,7 @@ class BaselineAgent:
         """Prepares for a run; InputError if the weights aren't for this network."""
         if environment.network.name != self.policy.network:
             raise InputError(self.source, "network", f"trained on {self.policy.network}, not {environment.network.name}")
+        check_interval(self.policy.decision_interval_s, environment, self.source)
         self.baseline.require(environment.intersections, environment.network.name)
         specs = resolve_features(self.baseline.features)
         self._observer = Observer(environment.intersections, specs, environment.engine)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from model.baselines import BASELINES
 from streetflow.errors import InputError
+from streetflow.writable import require_writable
 
 FORMAT, VERSION = "tinylight-baseline", 1
 HEADER = "header"
@@ -50,7 +51,8 @@ class BaselineFile:
 
 
 def save_baseline(content: BaselineFile, file: Path) -> None:
-    """Whole or not at all."""
+    """Whole or not at all. InputError where it can't be written, as over a device."""
+    require_writable(file)
     header = json.dumps(content._header() | {"sha256": content.sha256}, sort_keys=True)
     draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     with draft.open("wb") as stream:

@@ -37,6 +37,7 @@ class TrainingConfig:
     double_q: bool = False  # the online network chooses the next action, the target network says what it is worth
     reward_scale: float = 1.0
     updates_per_decision: int = 1
+    rounded_episodes: int = 0  # the refinement's last ones, in which it acts and learns through the chip's rounding
     kept_episodes: int = 0  # refined weights to choose from, beside the last: those after a replica's best so many episodes
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from model.cost import Cost
 from model.paper_table import PAPER_NETWORKS, paper_cell
 from streetflow.errors import InputError
+from streetflow.json_reader import read_json
 
 ROM_BYTES = 32 * 1024
 RESPONSE_S = 0.1
@@ -42,12 +42,12 @@ def paper_travel_times() -> dict[str, float]:
 def table_travel_times(table_json: Path) -> dict[str, float]:
     """The same from a `tinylight table` JSON file, integers where there are any; InputError if it isn't one."""
     try:
-        rows = json.loads(table_json.read_text(encoding="utf-8"))["rows"]
+        rows = read_json(table_json, exact=True)["rows"]
         figures = {}
         for row in sorted(rows, key=lambda row: row["arithmetic"] == "integer"):
             figures[row["network"], row["model"].split(".")[0]] = float(row["travel_time_s"]["mean"])
-    except OSError as error:
-        raise InputError(table_json, "", f"can't be read: {error.strerror or error}") from None
+    except InputError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(table_json, "rows", f"not a table of `tinylight table`: {error!r}") from None
     if not any(model == YARDSTICK for _, model in figures):

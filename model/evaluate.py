@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,8 +60,6 @@ def evaluate(
     rows = []
     for flow in flows:
         environment = Environment(network, flow, seed=seed, engine=engine, clearance=clearance, measure_queues=measure_queues)
-        if policy is not None and environment.decision_interval_s != policy.decision_interval_s:
-            raise InputError(name, "decision_interval_s", f"{policy.decision_interval_s} s, not the network's")
         run(environment, controller)
         if at_end is not None:
             at_end(environment)
@@ -95,7 +94,7 @@ def make_controller(agent: str | Path | Policy, *, integer: bool | None) -> tupl
             if integer:
                 raise InputError(name, "", "a rule has no integer form; only a policy file has one")
             return CONTROLLERS[name](), name, "hold"
-        if not Path(agent).is_file():
+        if not os.path.isfile(agent):
             raise InputError(name, "", f"neither a policy file nor one of {', '.join(CONTROLLERS)}")
         if is_baseline_file(Path(agent)):
             if integer:

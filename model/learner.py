@@ -19,10 +19,13 @@ from model.config import TrainingConfig
 from model.gradients import Minibatch, SuperGraphStep, subgraph_gradients
 from model.learning import Replay, UInt64, explore, group_seed
 from model.rmsprop import RMSprop
+from model.rounding import RoundedSubGraph
 from model.subgraph import Choice, SubGraph, kept_columns, strongest
 from model.supergraph import Float32, GraphShape, SuperGraph, entropies
 
 Int64 = npt.NDArray[np.int64]
+
+RANGE_EPISODES = 4  # whose states show which ranges the rounding needs
 
 
 class Learner:
@@ -44,6 +47,7 @@ class Learner:
     ) -> None:
         self.shape, self.config, self.device, self.streams = shape, config, device, streams
         self.choice: Choice | None = None
+        self.rounded: RoundedSubGraph | None = None  # what acts and learns in the refinement's last episodes
         self.alphas: list[Float32] = []  # at the end of the search, per layer [G, components]
         self._seeds: UInt64 = np.array([group_seed(*pair) for pair in numbers], dtype=np.uint64)
         self._feature_scale = scale
@@ -56,17 +60,24 @@ class Learner:
         decisions = (config.search_episodes + config.refine_episodes) * n_decisions
         self.replay = Replay(min(config.replay_capacity, decisions), n_decisions, len(numbers), shape.packing.size)
 
+    @property
+    def acting(self) -> Any:
+        """The graph that chooses actions and gives the gradients."""
+        return self.graph if self.rounded is None else self.rounded
+
     # ------------------------------------------------------------------ one decision
 
     def start_episode(self, frame: npt.NDArray[np.integer]) -> None:
         """frame int[G, F, W]: the first observation."""
+        if self.rounded is not None:
+            self.rounded.fit(self._late_states())
         self.replay.start_episode(self._packed(frame))
 
     def act(self, epsilon: float) -> Int64:
         """int64[G * streams]: what each intersection does in the state it is in."""
         x = (self.replay.last_frame * self._scale).reshape(self.shape.n_groups, self.streams, -1)
         with torch.no_grad():
-            greedy = self.graph.best_actions(torch.from_numpy(x).to(self.device)).cpu().numpy().reshape(-1)
+            greedy = self.acting.best_actions(torch.from_numpy(x).to(self.device)).cpu().numpy().reshape(-1)
         return explore(greedy, self._n_actions, epsilon, self._seeds, self.replay.count)
 
     def observe(
@@ -99,8 +110,10 @@ class Learner:
             gradients = both.theta_gradients()
             losses = both.losses
         else:
-            losses, gradients = subgraph_gradients(self.graph, minibatch)
+            losses, gradients = subgraph_gradients(self.acting, minibatch)
         self._theta.step(gradients, learning_rate, self.target.theta(), config.tau)
+        if self.rounded is not None:
+            self.rounded.follow()
         return np.asarray(losses.cpu().numpy())
 
     def _future(self, following: Tensor) -> Tensor:
@@ -108,7 +121,7 @@ class Learner:
         if not self.config.double_q:
             values: Tensor = self.target.best_values(following)
             return values
-        best = self.graph.best_actions(following)
+        best = self.acting.best_actions(following)
         values = self.target.values(following).gather(2, best[:, :, None])[:, :, 0]
         return values
 
@@ -149,6 +162,21 @@ class Learner:
         scale = np.repeat(self._feature_scale[choice.features], width, axis=1)
         self._scale = np.repeat(scale, self.streams, axis=0).astype(np.float32)
         self.replay.keep(self._columns)
+
+    def round(self) -> None:
+        """From the next episode on act and learn through the chip's rounding. The weights stay exact behind it, and the ranges
+        are taken anew at each episode's start, so that checkpoints need to know nothing of it."""
+        assert self.choice is not None
+        unit = self._feature_scale[self.choice.features].astype(np.float32)
+        self.rounded = RoundedSubGraph(self.graph, torch.from_numpy(unit).to(self.device))
+
+    def _late_states(self) -> Tensor:
+        """float32[G, T, S]: some of the states of the last episodes, as the graph wants them."""
+        replay = self.replay
+        held = min(RANGE_EPISODES * replay.n_decisions, replay.size)
+        frames = replay.states(np.arange(replay.count - held, replay.count)) * self._scale
+        by_group = frames.reshape(held, self.shape.n_groups, self.streams, -1).transpose(1, 0, 2, 3)
+        return torch.from_numpy(by_group.reshape(self.shape.n_groups, held * self.streams, -1)).to(self.device)
 
     def theta(self, group: int) -> list[Float32]:
         """A copy of one group's weights, as `SubGraph.theta` without the leading axis."""

@@ -20,12 +20,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from streetflow.errors import InputError
+from streetflow.json_reader import read_json
+from streetflow.writable import require_writable
 
 FORMAT = "tinylight-policy"
 VERSION = 1
 
 INPUT_MAX = 255  # uint8 activations
 ACCUMULATOR_LIMIT = 1 << 23  # any sum of products, bias included, stays inside 24-bit two's complement
+PHASES = 256  # numbers of phases are bytes
 PRODUCT_LIMIT = 1 << 32  # requantisation: s * multiplier + round is unsigned 32 bit
 
 Int8 = Annotated[int, Field(ge=-127, le=127, strict=True)]
@@ -93,7 +96,7 @@ class IntersectionPolicy(_Part):
     """All that decides at one intersection. Action a is phase number `phases[a]` of the engine."""
 
     id: str
-    phases: Annotated[list[Annotated[int, Field(ge=0, le=255, strict=True)]], Field(min_length=1)]
+    phases: Annotated[list[Annotated[int, Field(ge=0, lt=PHASES, strict=True)]], Field(min_length=1)]
     features: Annotated[list[FeatureInput], Field(min_length=1)]
     hidden: Annotated[list[Annotated[int, Field(ge=1, strict=True)]], Field(min_length=2, max_length=2)]
     layer1: BranchLayer
@@ -274,17 +277,7 @@ def load_policy(path: str | Path) -> Policy:
     """Reads and checks a policy file. InputError names the file, the place in it and the fault; nothing is
     silently repaired."""
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(path, "", f"can't be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(path, "", "not UTF-8 text") from None
-    try:
-        content = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        place = f"line {error.lineno} column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise InputError(path, place, f"not JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}") from None
+    content = read_json(path, exact=True)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(path, "format", f'not a policy file (no "format": "{FORMAT}")')
     if content.get("version") != VERSION:
@@ -303,11 +296,12 @@ def load_policy(path: str | Path) -> Policy:
 
 def save_policy(policy: Policy, path: str | Path) -> None:
     """Writes the file atomically; same policy, same bytes. ValueError if its hash is not that of its
-    content."""
+    content; InputError where it can't be written, as over a device."""
     if policy.sha256 != policy.compute_sha256():
         raise ValueError("the policy's sha256 is not that of its content; make policies with Policy.sealed")
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    require_writable(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.write_text(_layout(policy.model_dump(mode="json")) + "\n", encoding="utf-8")
     temporary.replace(path)

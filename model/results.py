@@ -17,6 +17,9 @@ from typing import Any
 
 from model.evaluate import EvaluationRow, evaluate
 from model.policy import load_policy
+from streetflow.errors import InputError
+from streetflow.network import find_network, parse_flows
+from streetflow.writable import require_writable
 
 
 def summary(rows: Sequence[EvaluationRow]) -> dict[str, Any]:
@@ -33,6 +36,9 @@ def summary(rows: Sequence[EvaluationRow]) -> dict[str, Any]:
 def write_results(network: str, policy_file: Path, flows: Sequence[int], stem: Path, command: str) -> dict[str, Any]:
     """Runs the policy in float and in integers on the flows and writes stem.json and stem.csv; returns the JSON's content."""
     policy = load_policy(policy_file)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    for suffix in (".json", ".csv"):
+        require_writable(stem.with_suffix(suffix))
     by_arithmetic = {
         "float": evaluate(network, policy_file, flows, integer=False),
         "integer": evaluate(network, policy_file, flows, integer=True),
@@ -49,7 +55,6 @@ def write_results(network: str, policy_file: Path, flows: Sequence[int], stem: P
         "integer_against_float": means["integer"] / means["float"] - 1.0,
         "rows": rows,
     }
-    stem.parent.mkdir(parents=True, exist_ok=True)
     stem.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     with stem.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
@@ -62,16 +67,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m model.results", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--network", required=True)
     parser.add_argument("--policy", required=True, type=Path)
-    parser.add_argument("--flows", default="0-9", help="first-last")
+    parser.add_argument("--flows", default="0-9", help="numbers and ranges, such as 0-4,7")
     parser.add_argument("--out", required=True, type=Path, help="without suffix: .json and .csv are written")
     options = parser.parse_args()
-    first, _, last = options.flows.partition("-")
-    flows = range(int(first), int(last or first) + 1)
     command = (
         f"python -m model.results --network {options.network} --policy {options.policy} "
         f"--flows {options.flows} --out {options.out}"
     )
-    content = write_results(options.network, options.policy, flows, options.out, command)
+    try:
+        flows = parse_flows(options.flows, len(find_network(options.network).flow_files))
+        content = write_results(options.network, options.policy, flows, options.out, command)
+    except InputError as fault:
+        parser.exit(2, f"{parser.prog}: {fault}\n")
     for arithmetic, part in content["summary"].items():
         time_s = part["average_travel_time_s"]
         print(f"{arithmetic}: {time_s['mean']:.2f} +- {time_s['deviation']:.2f} s over {part['runs']} runs")

@@ -7,7 +7,6 @@ WORK/Hangzhou1/TinyLight.best/flow_0.json and, beside it, flow_0.policy.json
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from model.provenance import file_sha256
 from streetflow.errors import InputError
 from streetflow.network import Network
 
@@ -85,6 +85,4 @@ def file_hashes(network: Network, flow: int) -> dict[str, str]:
     return {"roadnet_sha256": _sha256(network.roadnet_file), "flow_sha256": _sha256(network.flow_file(flow))}
 
 
-@cache
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+_sha256 = cache(file_sha256)

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from model.table_jobs import Job, is_done, run_job
+from streetflow.errors import tell_input_warnings
 
 POLL_S = 0.2
 TELL_EVERY_S = 0.5  # a worker doesn't tell more often
@@ -82,9 +84,11 @@ _messages: Any = None  # of the worker process
 
 
 def _start_worker(messages: Any) -> None:
-    """Runs once in each worker: takes the queue, leaves Ctrl-C to the parent, and ends with it, however that one ends."""
+    """Runs once in each worker: takes the queue, leaves Ctrl-C to the parent, and ends with it, however that one ends. Warnings
+    about input are lines of its own on stderr."""
     global _messages
     _messages = messages
+    tell_input_warnings(lambda text: print(f"tinylight: {text}", file=sys.stderr))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ import torch
 
 from model.baseline_file import BaselineFile, save_baseline
 from model.baselines import BASELINES
+from model.provenance import file_sha256, tool_version
 from model.value_learner import BaselineConfig
 from model.value_training import BaselineProgress, replica_arrays, train_baseline
 from streetflow.environment import Environment
@@ -47,7 +46,7 @@ def train_baseline_files(
             arrays=replica_arrays(graph, replica, len(runs)),
             provenance={
                 "command": f"tinylight train --model {model} --network {network.name} --flow {flow} --seed {seed}",
-                "tool_version": _version("tinylight-hil"),
+                "tool_version": tool_version(),
                 "torch_version": str(torch.__version__),
                 "numpy_version": np.__version__,
                 "flow": flow,
@@ -56,21 +55,10 @@ def train_baseline_files(
                 "replica": f"{replica + 1} of {len(runs)} trained side by side",
                 "settings": dataclasses.asdict(config),
                 "features": list(environment.feature_names),
-                "roadnet_sha256": _sha256(network.roadnet_file),
-                "flow_sha256": _sha256(network.flow_file(flow)),
+                "roadnet_sha256": file_sha256(network.roadnet_file),
+                "flow_sha256": file_sha256(network.flow_file(flow)),
             },
         )
         save_baseline(content, file)
         files.append(content)
     return files
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "unknown"
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()

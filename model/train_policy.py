@@ -4,9 +4,7 @@ provenance."""
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -17,7 +15,8 @@ import torch
 from model.calibration import Calibrated, calibrate
 from model.config import TrainingConfig
 from model.evaluate import evaluate
-from model.policy import Measured, Policy, Provenance, save_policy
+from model.policy import PHASES, Measured, Policy, Provenance, save_policy
+from model.provenance import file_sha256, tool_version
 from model.quantise import KeptFeature
 from model.rotation import FlowRotation
 from model.subgraph import fitting_features
@@ -31,6 +30,7 @@ from streetflow.network import Network, find_network
 OPTIONS = (
     *("replicas", "features", "clearance", "search-episodes", "refine-episodes", "halve-every", "updates-per-decision"),
     *("max-parameters", "max-cycles", "max-flash-bytes", "kept-features", "kept-episodes", "also-flows", "share", "double-q"),
+    "rounded-episodes",
 )
 """What has an option of its own in `tinylight train`; other fields of the config go by --set."""
 
@@ -115,6 +115,7 @@ def train_policies(
     first_seeds = [seed] * len(flows) if isinstance(seed, int) else list(seed)
     seeds = [s for first in first_seeds for s in range(first, first + replicas)]
     environments = [Environment(network, flow, features=names, clearance=clearance) for flow in flows for _ in range(replicas)]
+    _require_writable_phases(network, environments[0])
     if set(config.also_flows).intersection(flows):
         raise InputError("training", "also_flows", f"{config.also_flows} holds a flow that is trained on already")
     traffic: list[TrafficEnvironment] = list(environments)
@@ -126,11 +127,11 @@ def train_policies(
         seeds,
         lsb_per_unit,
         config,
-        task={"roadnet": _file_sha256(network.roadnet_file), "flows": [hashes[flow]["flow_sha256"] for flow in flows]}
+        task={"roadnet": file_sha256(network.roadnet_file), "flows": [hashes[flow]["flow_sha256"] for flow in flows]}
         | {
             "features": features,
             "clearance": clearance,
-            "also_flows": [_file_sha256(network.flow_file(k)) for k in config.also_flows],
+            "also_flows": [file_sha256(network.flow_file(k)) for k in config.also_flows],
         },
         progress=progress,
         checkpoint=checkpoint,
@@ -149,7 +150,7 @@ def train_policies(
                 calibrated = _calibrated(trained, environment, lsb_per_unit, replica, snapshot)
                 provenance = Provenance(
                     command=command,
-                    tool_version=_tool_version(),
+                    tool_version=tool_version(),
                     torch_version=str(torch.__version__),
                     numpy_version=np.__version__,
                     network=network.name,
@@ -179,6 +180,16 @@ def train_policies(
         provenance = best.policy.provenance.model_copy(update={"notes": notes})
         policies.append(_changed(best.policy, provenance=provenance, measured=_measure(network, best.policy, [flow])))
     return policies
+
+
+def _require_writable_phases(network: Network, environment: Environment) -> None:
+    """InputError for an intersection that a policy file can't name all phases of: better told now than after the training."""
+    for each in environment.intersections:
+        if max(each.phases) >= PHASES:
+            fault = (
+                f"{each.id} has phases up to number {max(each.phases)}; a policy chooses among the numbers 0 to {PHASES - 1}"
+            )
+            raise InputError(network.roadnet_file, "intersections", fault)
 
 
 class _Candidate(NamedTuple):
@@ -297,15 +308,4 @@ def _option(name: str, value: object) -> str:
 
 
 def _hashes(network: Network, flow: int) -> dict[str, str]:
-    return {"roadnet_sha256": _file_sha256(network.roadnet_file), "flow_sha256": _file_sha256(network.flow_file(flow))}
-
-
-def _tool_version() -> str:
-    try:
-        return metadata.version("tinylight-hil")
-    except metadata.PackageNotFoundError:
-        return "unknown (not installed)"
-
-
-def _file_sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return {"roadnet_sha256": file_sha256(network.roadnet_file), "flow_sha256": file_sha256(network.flow_file(flow))}

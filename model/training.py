@@ -35,6 +35,7 @@ from streetflow.errors import InputError
 __all__ = ["EpisodeRow", "Progress", "Snapshot", "Trained", "TrainingConfig", "train"]
 
 CHECKPOINT_VERSION = 2
+CHECKPOINT_KEYS = {"identity", "episode", "rows", "learners", "best"}
 SHOWN_STATES = 1024  # from the refinement's second half, to show the integers what the policy meets
 BLOCK_GROUPS = 12  # that are one batch: enough to share PyTorch's overhead, few enough for their weights to stay in the cache
 
@@ -156,7 +157,7 @@ def train(
         layer2_dims=config.layer2_dims,
         layer3_dims=config.layer3_dims,
     )
-    _require_budget(shape, config)
+    _require_possible(shape, config)
     numbers = [(seed, i) for seed, count in zip(train_seeds, counts, strict=True) for i in range(count)]
     scale = 1.0 / np.array(lsb_per_unit, dtype=np.float32)
     blocks = _blocks(shape.n_groups)
@@ -222,6 +223,8 @@ def train(
                 for learner in learners:
                     if learner.choice is None:  # the search is over
                         learner.extract()
+                    if learner.rounded is None and stage_episode >= config.refine_episodes - config.rounded_episodes:
+                        learner.round()
             mean_loss = run_episode(environments, learners, parts, n_decisions, epsilon, learning_rate, each)
             entropy = np.concatenate([learner.entropies() for learner in learners], axis=1)
             alphas = [np.concatenate(layer) for layer in zip(*(learner.current_alphas() for learner in learners), strict=True)]
@@ -290,8 +293,11 @@ def _streams(environments: Sequence[TrafficEnvironment]) -> int:
     return counts.pop()
 
 
-def _require_budget(shape: GraphShape, config: TrainingConfig) -> None:
-    """InputError unless some sub-graph of each intersection is within the budget: better told now than after the search."""
+def _require_possible(shape: GraphShape, config: TrainingConfig) -> None:
+    """InputError unless some sub-graph of each intersection is within the budget, and there is as much refinement as is to be
+    rounded: better told now than after the search."""
+    if config.rounded_episodes > config.refine_episodes:
+        raise InputError("training", "rounded_episodes", f"{config.rounded_episodes}, of {config.refine_episodes} to refine")
     if config.kept_features > shape.n_features:
         raise InputError("training", "kept_features", f"{config.kept_features}, but only {shape.n_features} are searched")
     fitting = fitting_features(shape, config.kept_features, config.budget).sum(axis=1)
@@ -331,9 +337,10 @@ def _load_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
         raise InputError(path, "", f"can't be read: {error.strerror or error}") from None
     except Exception as error:  # torch raises what unpickling happens to raise
         raise InputError(path, "", f"not a training checkpoint: {type(error).__name__}") from None
-    if not isinstance(saved, dict) or "identity" not in saved:
+    if not isinstance(saved, dict) or not saved.keys() >= CHECKPOINT_KEYS or not isinstance(saved["identity"], dict):
         raise InputError(path, "", "not a training checkpoint")
     for name, value in identity.items():
         if saved["identity"].get(name) != value:
-            raise InputError(path, name, f"the checkpoint has {saved['identity'].get(name)}, this run {value}")
+            difference = f"the checkpoint has {saved['identity'].get(name)}, this run {value}"
+            raise InputError(path, name, f"{difference}: delete it to start afresh, or repeat the command that left it")
     return saved

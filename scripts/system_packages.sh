@@ -15,6 +15,7 @@ need() { # need PACKAGE TEST...: the test succeeds where the package is not need
   "$@" >/dev/null 2>&1 || missing+=("$package")
 }
 avr_header() { echo '#include <avr/io.h>' | avr-gcc -mmcu=atmega328p -E -; }
+can_make_venv() { "$python" -c 'import venv, ensurepip' || .venv/bin/python -m pip --version; }  # or has one already
 host_header() { echo "#include <$1>" | gcc -E -; }
 
 need gcc               gcc --version
@@ -26,7 +27,7 @@ need libsimavr-dev     host_header simavr/sim_avr.h
 need simavr            sh -c 'command -v simavr'
 need avrdude           sh -c 'command -v avrdude'
 need arduino-core-avr   test -f /usr/share/arduino/hardware/arduino/avr/bootloaders/optiboot/optiboot_atmega328.hex
-need python3-venv      "$python" -c 'import venv, ensurepip'
+need python3-venv      can_make_venv
 
 optional=()
 for package in "$@"; do command -v "$package" >/dev/null || optional+=("$package"); done

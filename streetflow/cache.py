@@ -9,21 +9,31 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from streetflow.errors import InputError
+
+VARIABLE = "XDG_CACHE_HOME"
 
 
 def cache_folder() -> Path:
     """The folder of everything that this project caches (not created here)."""
-    base = os.environ.get("XDG_CACHE_HOME", "").strip()
-    return (Path(base) if base else Path.home() / ".cache") / "tinylight-hil"
+    base = os.environ.get(VARIABLE, "").strip() or os.path.join("~", ".cache")
+    return Path(os.path.expanduser(base)) / "tinylight-hil"
+
+
+def cannot_cache(place: Path, fault: OSError) -> InputError:
+    """The InputError for something of the cache that can't be written."""
+    hint = f"{VARIABLE} can name another folder for what is cached"
+    return InputError(fault.filename or place, "", f"can't be written: {fault.strerror}; {hint}")
 
 
 def publish_folder(folder: Path, files: Mapping[str, bytes]) -> Path:
     """Make ``folder`` hold ``files`` (name -> content) in one atomic step and return it.
 
     ``folder`` must be named after its content (a hash): if it exists, another process has published
-    the same bytes, and they are kept.
+    the same bytes, and they are kept. OSError where it can't be written.
     """
     if folder.is_dir():
         return folder
@@ -41,3 +51,11 @@ def publish_folder(folder: Path, files: Mapping[str, bytes]) -> Path:
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return folder
+
+
+def cached_folder(folder: Path, files: Callable[[], Mapping[str, bytes]]) -> Path:
+    """``folder`` of the cache, made with ``files()`` unless it is there. InputError where it can't be written."""
+    try:
+        return folder if folder.is_dir() else publish_folder(folder, files())
+    except OSError as fault:
+        raise cannot_cache(folder, fault) from None

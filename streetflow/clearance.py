@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from streetflow.cache import cache_folder, publish_folder
+from streetflow.cache import cache_folder, cached_folder
 from streetflow.errors import InputError
 
 Clearance = Literal["hold", "yellow", "all_red"]
@@ -70,7 +70,7 @@ def _derive(roadnet_file: Path, clearance: str, _mtime_ns: int, _size: int) -> C
     key = hashlib.sha256(original).hexdigest()[:24]
     text = re.sub(rf'"{re.escape(json.dumps(_NUMBER)[1:-1])}([^"]*)"', r"\1", json.dumps(roadnet))
     folder = cache_folder() / "clearances" / f"{key}-{clearance}-{_FORMAT}"
-    publish_folder(folder, {"roadnet.json": (text + "\n").encode()})
+    cached_folder(folder, lambda: {"roadnet.json": (text + "\n").encode()})
     return ClearanceTable(folder / "roadnet.json", phases)
 
 

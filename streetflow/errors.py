@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import operator
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -52,6 +53,23 @@ def cannot_be(what: str, file: str | Path, fault: OSError | ValueError) -> Input
 
 class InputWarning(UserWarning):
     """Input that the engine accepts, as CityFlow does, though it hardly does what its author meant."""
+
+
+def tell_input_warnings(tell: Callable[[str], None]) -> None:
+    """From now on each InputWarning goes to ``tell``, once, in place of Python's two lines; other warnings as before.
+    ``warnings.catch_warnings`` around it ends that."""
+    usual = warnings.showwarning
+    told: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **options: Any) -> None:
+        if not issubclass(category, InputWarning):
+            usual(message, category, *rest, **options)
+        elif str(message) not in told:
+            told.add(str(message))
+            tell(f"warning: {message}")
+
+    warnings.simplefilter("always", InputWarning)
+    warnings.showwarning = show
 
 
 class StepError(RuntimeError):

@@ -7,6 +7,7 @@ whole simulations. The rules of `number_from_token` are those of cityflow-semant
 from __future__ import annotations
 
 import json
+from math import isinf
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from streetflow.errors import InputError, cannot_be
 _POWERS_OF_TEN = tuple(float(f"1e{k}") for k in range(309))
 _MAX_EXACT = 2**53 - 1
 _MAX_SIGNIFICANT_DIGITS = 17
+_MAX_INTEGER_DIGITS = 309  # of the largest double; Python itself refuses to convert more than some thousands
 
 
 def _scale(value: float, power: int) -> float:
@@ -38,7 +40,7 @@ def number_from_token(token: str) -> float:
     negative = token[0] == "-"
     mantissa, _, exponent_text = token[1:].lower().partition("e") if negative else token.lower().partition("e")
     integer_part, _, fraction = mantissa.partition(".")
-    exponent = int(exponent_text) if exponent_text else 0
+    exponent = _exponent(exponent_text)
 
     limit = 2**63 if negative else 2**64 - 1
     whole = 0
@@ -76,6 +78,13 @@ def number_from_token(token: str) -> float:
     return -value if negative else value
 
 
+def _exponent(text: str) -> int:
+    """0 for none; as good as infinite where it has more digits than any double could need."""
+    digits = text.lstrip("+-").lstrip("0")
+    size = int(digits or "0") if len(digits) < 10 else 10**9
+    return -size if text.startswith("-") else size
+
+
 class _Reader:
     """Hooks for the json module; one per file, so that equal tokens are converted once."""
 
@@ -91,10 +100,25 @@ class _Reader:
     def integer(self, token: str) -> int | float:
         if len(token) < 19:
             return int(token)
+        if len(token) > 20:  # beyond 64 bits
+            return self.real(token)
         value = int(token)
         if -(2**63) <= value < 2**64:
             return value
         return self.real(token)
+
+    @staticmethod
+    def exact_real(token: str) -> float:
+        value = float(token)
+        if isinf(value):
+            raise OverflowError
+        return value
+
+    @staticmethod
+    def exact_integer(token: str) -> int:
+        if len(token) > _MAX_INTEGER_DIGITS:
+            raise OverflowError
+        return int(token)
 
     @staticmethod
     def constant(token: str) -> float:
@@ -129,8 +153,8 @@ def read_json(path: str | Path, exact: bool = False) -> Any:
     try:
         return json.loads(
             text,
-            parse_float=float if exact else reader.real,
-            parse_int=reader.integer,
+            parse_float=reader.exact_real if exact else reader.real,
+            parse_int=reader.exact_integer if exact else reader.integer,
             parse_constant=reader.constant,
             object_pairs_hook=reader.members,
         )

@@ -2,24 +2,29 @@
 
 ``TINYLIGHT_DATA`` is a list of folders, separated as ``PATH`` is. A sub-folder NAME of one of them that holds
 ``roadnet.json`` and ``flow_0.json``, ``flow_1.json``, ... is the network NAME; an optional ``network.json``
-beside them may give ``{"horizon_s": 1800}``. Built-in networks come first, then the folders in the order given.
+beside them may give ``{"horizon_s": 1800}`` (and ``made_of``, for its readers). Built-in networks come first,
+then the folders in the order given.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from streetflow import scenarios
-from streetflow.errors import InputError, whole_number
+from streetflow.errors import InputError, InputWarning, whole_number
 from streetflow.json_reader import read_json
 
 DATA_VARIABLE = "TINYLIGHT_DATA"
 DEFAULT_HORIZON_S = 3600
 DECISION_INTERVAL_S = 20
+
+NETWORK_FILE_KEYS = {"horizon_s", "made_of"}
 
 RUN_SEEDS = (992832, 284765, 905873, 776383, 198876, 192223, 223341, 182228, 885746, 992817)
 """Engine seed of the run on flow file K, as in the paper's released experiment."""
@@ -64,12 +69,10 @@ class UnknownNetwork(InputError):
         if self.near_matches:
             fault += f"; did you mean {' or '.join(self.near_matches)}?"
         fault += f" Known: {', '.join(known)}." if self.near_matches else f"; known: {', '.join(known)}."
-        listed = _listed_folders()
-        missing = [str(folder) for folder in listed if not folder.is_dir()]
-        if not listed:
+        if not _listed_folders():
             fault += f" {DATA_VARIABLE} is not set: it lists the folders that hold data sets."
-        if missing:
-            fault += f" {DATA_VARIABLE} lists folders that do not exist: {', '.join(missing)}."
+        for folder, why in _unreadable_folders():
+            fault += f" {DATA_VARIABLE} lists {folder}, which can't be read: {why}."
         super().__init__(name, "", fault)
 
 
@@ -82,7 +85,7 @@ def find_network(name: str) -> Network:
     """The network called ``name``; raises UnknownNetwork (an InputError) if there is none."""
     if name in scenarios.SCENARIOS:
         return _built_in(name)
-    for base in _data_folders():
+    for base in _listed_folders():
         folder = base / name
         # A name is one folder's name: "../x" or "a/b" or "" would leave the folders that the user listed.
         if name == Path(name).name and _is_network(folder):
@@ -96,7 +99,7 @@ def network_of(place: str) -> Network:
     A flow file's roadnet.json and network.json are those beside it. InputError if there is no such network.
     """
     path = Path(place)
-    if place in network_names() or not path.exists():
+    if place in network_names() or not os.path.exists(path):
         return find_network(place)
     folder = (path if path.is_dir() else path.parent).absolute()
     if not (folder / "roadnet.json").is_file():
@@ -111,14 +114,50 @@ def network_of(place: str) -> Network:
 def network_names() -> list[str]:
     """Names of all networks in search order, each once. Cheap: nothing is written or parsed."""
     names = list(scenarios.SCENARIOS)
-    for base in _data_folders():
-        names += sorted(entry.name for entry in base.iterdir() if _is_network(entry))
+    for base in _listed_folders():
+        with contextlib.suppress(OSError):
+            names += sorted(entry.name for entry in base.iterdir() if _is_network(entry))
     return list(dict.fromkeys(names))
 
 
 def list_networks() -> list[Network]:
-    """All networks in search order; the first of equal names wins."""
-    return [find_network(name) for name in network_names()]
+    """All networks in search order; the first of equal names wins. A folder or data set that can't be read is left out, with an
+    InputWarning. InputError where the built-in ones can't be made."""
+    for folder, why in _unreadable_folders():
+        warnings.warn(f"{DATA_VARIABLE} lists {folder}, which can't be read: {why}", InputWarning, stacklevel=2)
+    names = network_names()
+    found = [find_network(name) for name in names if name in scenarios.SCENARIOS]
+    for name in names[len(found) :]:
+        try:
+            found.append(find_network(name))
+        except InputError as fault:
+            warnings.warn(f"the network {name} is left out: {fault}", InputWarning, stacklevel=2)
+    return found
+
+
+def parse_flows(text: str, count: int) -> list[int]:
+    """Flow numbers of `0-4,7` in order, each once. InputError if it isn't such a list or names a flow >= count."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise InputError("--flows", "", f"{_shown(part)} is not a number or a range such as 0-9")
+        start, end = _flow_number(first, count), _flow_number(last if dash else first, count)
+        if end < start:
+            raise InputError("--flows", "", f"{part!r} runs backwards")
+        numbers += [number for number in range(start, end + 1) if number not in numbers]
+    return numbers
+
+
+def _flow_number(digits: str, count: int) -> int:
+    if len(digits) > 9 or int(digits) >= count:
+        raise InputError("--flows", "", f"there is no flow {_shown(digits)}: the network has flows 0 to {count - 1}")
+    return int(digits)
+
+
+def _shown(text: str) -> str:
+    """Short enough for an error message."""
+    return repr(text) if len(text) <= 40 else f"{text[:40]!r}... ({len(text)} characters)"
 
 
 def _built_in(name: str) -> Network:
@@ -129,16 +168,22 @@ def _built_in(name: str) -> Network:
 
 def _listed_folders() -> list[Path]:
     entries = os.environ.get(DATA_VARIABLE, "").split(os.pathsep)
-    return [Path(entry.strip()).expanduser() for entry in entries if entry.strip()]
+    return [Path(os.path.expanduser(entry.strip())) for entry in entries if entry.strip()]
 
 
-def _data_folders() -> list[Path]:
-    """Folders of TINYLIGHT_DATA that exist, as with PATH; the error for an unknown network names the others."""
-    return [folder for folder in _listed_folders() if folder.is_dir()]
+def _unreadable_folders() -> list[tuple[Path, str]]:
+    """Folders of TINYLIGHT_DATA that networks can't be looked for in, and why. As with PATH they are passed over."""
+    found = []
+    for folder in _listed_folders():
+        try:
+            next(folder.iterdir(), None)
+        except OSError as fault:
+            found.append((folder, fault.strerror or str(fault)))
+    return found
 
 
 def _is_network(folder: Path) -> bool:
-    return (folder / "roadnet.json").is_file() and (folder / "flow_0.json").is_file()
+    return os.path.isfile(folder / "roadnet.json") and os.path.isfile(folder / "flow_0.json")  # never raises, as Path's may
 
 
 def _data_set(folder: Path) -> Network:
@@ -163,6 +208,10 @@ def _own_horizon_s(file: Path) -> int | None:
         return None
     content = read_json(file)
     horizon_s = content.get("horizon_s") if isinstance(content, dict) else None
+    unknown = set(content) - NETWORK_FILE_KEYS if isinstance(content, dict) else set()
+    if unknown:
+        name = min(unknown)
+        raise InputError(file, name, f"unknown; a network's description has {' and '.join(sorted(NETWORK_FILE_KEYS))}")
     if type(horizon_s) is not int or horizon_s <= 0:
         raise InputError(file, "horizon_s", f"must be a whole number of seconds above 0, not {horizon_s!r}")
     return horizon_s

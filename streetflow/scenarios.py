@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streetflow import generate_flow, generate_roadnet
-from streetflow.cache import cache_folder, publish_folder
+from streetflow.cache import cache_folder, cached_folder
 from streetflow.generate_flow import Traffic
 from streetflow.generate_roadnet import Grid
 from streetflow.make_network import json_bytes
@@ -48,11 +48,10 @@ def scenario_folder(name: str) -> Path:
     sources = (Path(str(module.__file__)).read_bytes() for module in (generate_flow, generate_roadnet))
     version = hashlib.sha256(Path(__file__).read_bytes() + b"".join(sources)).hexdigest()[:16]
     folder = cache_folder() / "networks" / version / name
-    if folder.is_dir():
-        return folder
-    files = {"roadnet.json": roadnet_bytes(name)}
-    files |= {f"flow_{k}.json": flow_bytes(name, k) for k in range(FLOW_COUNT)}
-    return publish_folder(folder, files)
+    flows = {f"flow_{k}.json": k for k in range(FLOW_COUNT)}
+    return cached_folder(
+        folder, lambda: {"roadnet.json": roadnet_bytes(name)} | {file: flow_bytes(name, k) for file, k in flows.items()}
+    )
 
 
 def roadnet_bytes(name: str) -> bytes:

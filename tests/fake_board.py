@@ -16,13 +16,16 @@ from hil.protocol import (
     encode_decide_reply,
     encode_frame,
     encode_hello_reply,
+    encode_logits,
     encode_stats_reply,
+    logits_checksum,
 )
 
 SHA256 = "ab" * 32
 HELLO = HelloReply((1, 1), 0, 0, 16_000_000, 115_200, 2, 48, SHA256, 1, 1)
 STATS = StatsReply(3, 21_000, 9, 1, 2, 0, 0, 1, 1500, 300)
-DECISION = DecideReply(2, 4, 21_313, (-5, 7, 1 << 20, -(1 << 22)))
+LOGITS = (-5, 7, 1 << 20, -(1 << 22))
+DECISION = DecideReply(2, 4, 21_313, len(LOGITS), logits_checksum(LOGITS))
 ANSWER_TIME_US = 2_000.0  # from a request's end to the reply's start
 BYTE_US = 86.8  # on the line
 
@@ -44,6 +47,7 @@ def reply_to(request: Frame) -> bytes:
     payload = {
         MessageType.HELLO: encode_hello_reply(HELLO),
         MessageType.DECIDE: encode_decide_reply(DECISION),
+        MessageType.GET: encode_logits(LOGITS),
         MessageType.STATS: encode_stats_reply(STATS),
     }[MessageType(request.type)]
     return encode_frame(Frame(request.type | 0x80, request.sequence, request.intersection, payload))

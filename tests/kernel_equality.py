@@ -52,7 +52,7 @@ def compare(policy: Policy, kernel: str, count: int, folder: Path) -> dict[str, 
         link = Link(board)
         link.hello(policy.sha256)
         for intersection, values in requests(policy, count):
-            decision = link.decide(intersection, values.tolist())
+            decision = link.decide(intersection, values.tolist(), logits=True)
             logits = references[intersection].logits(values)
             action = int(np.argmax(logits))
             phase = policy.intersections[intersection].phases[action]

@@ -53,7 +53,7 @@ def compare(name: str, kernel: str) -> dict[str, Any]:
         file = Path(folder) / "policy.json"
         save_policy(network_policy(name), file)
         boards = "per-intersection" if kernel == "unrolled" else "one"
-        verdict = run_job(Job.named(name, 0, file, kernel=kernel, boards=boards))
+        verdict = run_job(Job.named(name, 0, file, kernel=kernel, boards=boards, logits=True))
     traffic, latency, footprint = (verdict.figures.get(key, {}) for key in ("traffic", "latency", "footprint"))
     assert isinstance(traffic, dict) and isinstance(latency, dict)
     return {

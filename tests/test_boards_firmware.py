@@ -10,6 +10,7 @@ from hil.boards import Board, ExchangeTiming, HostBoard, SimavrBoard, open_board
 from hil.build import build_firmware
 from hil.link import BoardError, Link, LinkError, WrongPolicy
 from hil.protocol import (
+    VERSION,
     DecideRequest,
     ErrorCode,
     ErrorReply,
@@ -21,6 +22,7 @@ from hil.protocol import (
     decode_frame,
     encode_decide,
     encode_frame,
+    logits_checksum,
 )
 from hil.stack_bound import stack_bound
 from model.integer import IntegerPolicy
@@ -164,16 +166,17 @@ def test_every_logit_is_the_references(real: Board, policy: Policy) -> None:
     references = [IntegerPolicy(part) for part in policy.intersections]
     seen = set()
     for number, values in inputs(policy, 150):
-        decision = link.decide(number, values)
+        decision = link.decide(number, values, logits=True)
         logits = references[number].logits(np.array(values))
         assert decision.logits == tuple(logits.tolist())
+        assert decision.logits_crc == logits_checksum(logits)
         assert decision.action == int(np.argmax(logits))
         assert decision.phase == policy.intersections[number].phases[decision.action]
         assert decision.tries == 1
         seen.add((number, decision.action))
     assert len(seen) > 2 * len(SHAPES), "the inputs must bring out several actions"
     stats = link.stats()
-    assert (stats.decisions, stats.good_frames) == (150, 152)
+    assert (stats.decisions, stats.good_frames) == (150, 302)
     assert (stats.crc_errors, stats.malformed_frames, stats.ring_overruns, stats.uart_errors) == (0, 0, 0, 0)
     assert link.counters.as_dict() | {"requests": 0} == dict.fromkeys(link.counters.as_dict(), 0)
 
@@ -182,7 +185,7 @@ def test_logits_only_when_asked_for(real: Board, policy: Policy) -> None:
     link = Link(real)
     link.hello()
     values = [3] * policy.intersections[0].n_inputs
-    full, brief = link.decide(0, values), link.decide(0, values, logits=False)
+    full, brief = link.decide(0, values, logits=True), link.decide(0, values)
     assert brief.logits == ()
     assert (brief.action, brief.phase) == (full.action, full.phase)
 
@@ -194,7 +197,7 @@ def test_a_repeated_request_is_answered_from_memory(real: Board, policy: Policy)
     request = encode_frame(Frame(MessageType.DECIDE, 77, 1, encode_decide(DecideRequest([9] * part.n_inputs))))
     first, again = exchange(real, request), exchange(real, request)
     assert first == again
-    assert decode_decide_reply(first.payload).logits == tuple(IntegerPolicy(part).logits(np.full(part.n_inputs, 9)))
+    assert decode_decide_reply(first.payload).logits_crc == logits_checksum(IntegerPolicy(part).logits([9] * part.n_inputs))
     stats = link.stats()
     assert (stats.decisions, stats.repeats_served) == (1, 1)
     link.hello()
@@ -208,7 +211,7 @@ def test_a_lost_reply_is_fetched_again_without_new_work(real: Board, policy: Pol
     link.hello()
     decision = link.decide(0, [NO_ZEROS] * 21)
     assert decision.tries == 2
-    assert decision.logits == tuple(IntegerPolicy(policy.intersections[0]).logits(np.full(21, NO_ZEROS)).tolist())
+    assert decision.logits_crc == logits_checksum(IntegerPolicy(policy.intersections[0]).logits([NO_ZEROS] * 21))
     assert decision.round_trip_us > 33_000, "the first try's share of the budget is in it"
     assert decision.response_us < 33_000
     stats = link.stats()
@@ -220,7 +223,7 @@ def test_a_damaged_request_is_refused_and_sent_again(real: Board, policy: Policy
     link.hello()
     decision = link.decide(0, [NO_ZEROS] * 21)
     assert decision.tries == 2
-    assert decision.logits == tuple(IntegerPolicy(policy.intersections[0]).logits(np.full(21, NO_ZEROS)).tolist())
+    assert decision.logits_crc == logits_checksum(IntegerPolicy(policy.intersections[0]).logits([NO_ZEROS] * 21))
     assert link.counters.error_replies == 1
     assert link.stats().crc_errors == 1
 
@@ -235,7 +238,7 @@ def test_a_damaged_reply_is_asked_for_again(real: Board) -> None:
 
 def test_a_line_that_always_damages_is_reported(real: Board) -> None:
     Link(real).hello()
-    link = Link(Meddler(real, on_write=lambda data: data if b"\x02\x01" in data[:4] else damaged(data)))
+    link = Link(Meddler(real, on_write=lambda data: data if bytes((VERSION, 1)) in data[:4] else damaged(data)))
     link.hello()
     with pytest.raises(BoardError, match="BAD_CRC"):
         link.decide(0, [NO_ZEROS] * 21)
@@ -263,7 +266,7 @@ def test_no_wrong_decision_is_ever_taken_from_a_noisy_line(policy_file: Path, po
                 lost += 1
                 continue
             answered += 1
-            assert decision.logits == tuple(references[number].logits(np.array(values)).tolist())
+            assert decision.logits_crc == logits_checksum(references[number].logits(np.array(values)))
         assert answered > 10
         assert link.counters.retries > 20
         assert lost < 120
@@ -283,7 +286,7 @@ def test_no_wrong_decision_is_ever_taken_from_a_noisy_line(policy_file: Path, po
         (Frame(MessageType.DECIDE, 9, 0, b"\x03\x15" + bytes(42) + b"\x09\x00"), ErrorCode.BAD_PHASE, 9),
         (Frame(MessageType.HELLO, 9, 0, b"\x00"), ErrorCode.BAD_LENGTH, 0),
         (Frame(0x42, 9, 2), ErrorCode.UNKNOWN_TYPE, 0x42),
-        (Frame(MessageType.HELLO, 9, 0, version=1), ErrorCode.BAD_VERSION, 2),
+        (Frame(MessageType.HELLO, 9, 0, version=1), ErrorCode.BAD_VERSION, VERSION),
         (Frame(MessageType.DECIDE, 9, 0, bytes(100)), ErrorCode.TOO_LONG, 48),
     ],
 )
@@ -316,7 +319,7 @@ def test_a_young_green_is_kept(name: str, policy_file: Path, policy: Policy) -> 
         link = Link(board)
         assert link.hello(policy.sha256).min_green_s == 10
         for action in range(len(part.phases)):
-            young = link.decide(2, [40] * 13, light=Light(action, 9))
+            young = link.decide(2, [40] * 13, logits=True, light=Light(action, 9))
             assert (young.action, young.phase, young.logits) == (action, part.phases[action], tuple(logits.tolist()))
             assert link.decide(2, [40] * 13, light=Light(action, 10)).action == best
             assert link.decide(2, [40] * 13, light=Light(action, 999)).action == best
@@ -376,7 +379,7 @@ class TestEmulatedTimes:
             link = Link(board)
             greeting = link.hello(policy.sha256)
             assert (greeting.f_cpu_hz, greeting.baud) == (f_cpu_hz, baud)
-            bytes_out, bytes_back = (len(encode_frame(Frame(2, 0, 0, bytes(size)))) for size in (2 + 42, 7 + 36))
+            bytes_out, bytes_back = (len(encode_frame(Frame(2, 0, 0, bytes(size)))) for size in (2 + 42, 8))
             for number, values in inputs(policy, 30):
                 decision = link.decide(number, values)
                 compute_us = decision.compute_cycles / f_cpu_hz * 1e6

@@ -255,6 +255,11 @@ class TestBuildingTheGlue:
         assert first.stat().st_mtime_ns == stamp
         assert [file.name for file in tmp_path.iterdir()] == [first.name], "nothing temporary is left"
 
+    def test_where_nothing_can_be_kept(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        with pytest.raises(InputError, match=r"file.*: can't be written: .*; XDG_CACHE_HOME can name another folder"):
+            simavr_library.build_library(tmp_path / "file" / "simavr")
+
     def test_without_a_compiler(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("CC", raising=False)
         monkeypatch.setenv("PATH", str(tmp_path))

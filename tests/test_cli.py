@@ -1,28 +1,14 @@
 """The command line: exit codes, one clear line for bad input, JSON results."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from hil import cli
-from hil.commands.common import parse_flows
+from model.policy import load_policy, save_policy
 from streetflow.errors import InputError
-
-
-def tinylight(*arguments: str) -> int:
-    """Runs the command in this process and returns its exit code."""
-    argv = sys.argv
-    sys.argv = ["tinylight", *arguments]
-    try:
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-    finally:
-        sys.argv = argv
-    code = left.value.code
-    assert isinstance(code, int)
-    return code
+from streetflow.network import parse_flows
+from tests.run_cli import tinylight
 
 
 def change(file: Path, to: Path, **fields: object) -> Path:
@@ -72,7 +58,7 @@ def test_flows_are_numbers_and_ranges(text: str, numbers: list[int]) -> None:
     assert parse_flows(text, 10) == numbers
 
 
-@pytest.mark.parametrize("text", ["", "a", "1-", "-3", "5-2", "0-10", "1,,2", "1.5"])
+@pytest.mark.parametrize("text", ["", "a", "1-", "-3", "5-2", "0-10", "1,,2", "1.5", "9" * 5000, "0-" + "9" * 5000])
 def test_other_flows_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="--flows"):
         parse_flows(text, 10)
@@ -84,19 +70,36 @@ def test_help_explains_each_command(command: str, capsys: pytest.CaptureFixture[
     assert "--json" in capsys.readouterr().out
 
 
+LONG = "x" * 300  # longer than any file system takes
 BAD_INPUT = [
     (["evaluate", "--network", "crosing", "--agent", "SOTL"], ["crosing", "crossing"]),
     (["evaluate", "--network", "crossing", "--agent", "SOTL", "--flows", "0-99"], ["--flows", "99"]),
     (["evaluate", "--network", "crossing", "--agent", "nobody.json"], ["nobody.json"]),
     (["evaluate", "--network", "crossing", "--agent", "SOTL", "--json", "missing/out.json"], ["missing"]),
-    (["hil", "--network", "nowhere"], ["nowhere"]),
+    (["evaluate", "--network", "crossing", "--agent", LONG], ["xxx", "neither a policy file nor"]),
+    (["evaluate", "--network", LONG, "--agent", "SOTL"], ["unknown network"]),
+    (["evaluate", "--network", "crossing", "--agent", "SOTL", "--json", LONG], ["xxx: can't be written: File name too long"]),
+    (["evaluate", "--network", "crossing", "--agent", "SOTL", "--json", "o", "--trips", "o"], ["o: two results"]),
+    (["hil", "--policy", LONG], ["xxx: can't be read: File name too long"]),
+    (["check", LONG], ["xxx"]),
+    (["hil", "--network", "nowhere"], ["unknown network", "nowhere"]),
+    (["hil", "--network", "crosing"], ["unknown network; did you mean crossing?"]),
+    (["size", "--network", "crosing"], ["unknown network; did you mean crossing?"]),
     (["hil", "--network", "crossing", "--flow", "99"], ["99"]),
     (["hil", "--network", "crossing", "--policy", "none.json"], ["none.json"]),
     (["hil", "--network", "crossing", "--board", "/dev/ttyNone"], ["/dev/ttyNone"]),
     (["hil", "--network", "crossing", "--engine", "sumo"], ["sumo", "builtin"]),
     (["hil", "--network", "crossing", "--clearance", "green"], ["green", "all_red"]),
     (["hil", "--network", "crossing", "--baud", "12345678"], ["12345678"]),
-    (["hil", "--network", "crossing", "--f-cpu", "0"], ["0"]),
+    (["hil", "--network", "crossing", "--f-cpu", "0"], ["--f-cpu: 0 Hz is out of range: 1000000 to 20000000"]),
+    (["hil", "--network", "crossing", "--f-cpu", "4294967296"], ["--f-cpu: 4294967296 Hz is out of range"]),
+    (["hil", "--network", "crossing", "--board", "host", "--baud", "-5"], ["--baud: -5 baud is out of range: 300 to 2500000"]),
+    (["hil", "--network", "crossing", "--budget", "inf"], ["--budget: inf s"]),
+    (["hil", "--network", "crossing", "--faults", "seed=" + "9" * 5000], ["--faults", "is no fault"]),
+    (["hil", "--network", "crossing", "--faults", "reset@" + "9" * 5000], ["--faults", "is no event"]),
+    (["size", "--f-cpu", "4294967295"], ["--f-cpu: 4294967295 Hz is out of range"]),
+    (["board", "--baud", "1"], ["--baud: 1 baud is out of range"]),
+    (["share", "/dev/ttyNone", "--listen", "x:" + "9" * 5000], ["--listen"]),
     (["size", "--policy", "none.json"], ["none.json"]),
     (["train", "--network", "nowhere", "--out", "x.json"], ["nowhere"]),
     (["train", "--network", "crossing", "--out", "missing/x.json"], ["missing"]),
@@ -123,6 +126,23 @@ def test_policy_of_a_wrong_hash(crossing_policy: Path, tmp_path: Path, capsys: p
     bad = change(crossing_policy, tmp_path / "bad.json", decision_interval_s=30)
     assert tinylight("hil", "--policy", str(bad)) == 2
     assert "bad.json: sha256" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["hil"], ["evaluate", "--integer"], ["replay", "--out", "page.html"]])
+def test_policy_of_another_decision_interval(
+    command: list[str],
+    crossing_policy: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    draft = load_policy(crossing_policy).model_copy(update={"decision_interval_s": 10})
+    save_policy(draft.model_copy(update={"sha256": draft.compute_sha256()}), tmp_path / "hasty.json")
+    monkeypatch.chdir(tmp_path)
+    option = "--policy" if command[0] == "hil" else "--agent"
+    assert tinylight(*command, "--network", "crossing", option, "hasty.json") == 2
+    fault = "hasty.json: decision_interval_s: decides every 10 s, but crossing every 20 s"
+    assert capsys.readouterr().err.strip() == f"tinylight: {fault}"
 
 
 def test_policy_of_wrong_dimensions(crossing_policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

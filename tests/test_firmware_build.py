@@ -191,6 +191,8 @@ def test_missing_headers_are_named_with_the_command_that_installs_them(
 # Baud rates: hil/baud.py and firmware/include/hardware.h must choose the same
 
 RATES = [(f, baud) for f in (16_000_000, 8_000_000, 20_000_000, 1_000_000) for baud in (1200, 9600, 57_600, 76_800)]
+RATES += [(f, baud) for f in (999_999, 1_200_000, 20_000_001, 10**9) for baud in (300, 1200, 9600)]
+RATES += [(f, baud) for f in (16_000_000, 20_000_000) for baud in (300, 600, 1199, 2_000_000, 2_000_001)]
 RATES += [(f, baud) for f in (16_000_000, 8_000_000) for baud in (115_200, 230_400, 250_000, 500_000, 1_000_000)]
 
 
@@ -219,8 +221,8 @@ def test_known_rates() -> None:
     assert (at_8.ubrr, at_8.u2x, round(at_8.actual_baud)) == (8, True, 111_111)
     assert at_8.error == pytest.approx(-0.03549, abs=1e-5) and abs(at_8.error) > LIMIT, "the one exception"
     assert divisor(16_000_000, 500_000)[:2] == (1, False) and divisor(8_000_000, 500_000)[:2] == (0, False)
-    for impossible in ((16_000_000, 230_400), (16_000_000, 3_000_000), (16_000_000, 10), (0, 9600), (16_000_000, -1)):
-        with pytest.raises(InputError):
+    for impossible in ((16_000_000, 230_400), (16_000_000, 3_000_000), (16_000_000, 300), (0, 9600), (16_000_000, -1)):
+        with pytest.raises(InputError, match=r"^(baud rate|clock): "):
             divisor(*impossible)
 
 
@@ -250,7 +252,7 @@ def test_pio_run_by_hand_needs_no_network(policy_file: Path, tmp_path: Path) -> 
 
 def test_pio_run_by_hand_says_what_is_wrong(policy_file: Path, tmp_path: Path) -> None:
     missing = pio_run(["-e", "native"], tmp_path, tmp_path / "missing.json")
-    assert missing.returncode != 0 and f"Error: {tmp_path / 'missing.json'}: can't be read" in missing.stderr
+    assert missing.returncode != 0 and f"Error: {tmp_path / 'missing.json'}: there is no such file" in missing.stderr
     bad_clock = pio_run(["-e", "uno_system"], tmp_path, policy_file, TINYLIGHT_F_CPU="16MHz")
     assert bad_clock.returncode != 0 and "TINYLIGHT_F_CPU: '16MHz' is not a positive whole number" in bad_clock.stderr
     big = tmp_path / "big.json"
@@ -263,6 +265,27 @@ def test_a_missing_platformio_is_named(policy_file: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(pio, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"^platformio: not installed.*pip install"):
         pio.run(["run"], project=project_root())
+
+
+def test_the_users_own_projects_do_not_leak_into_builds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Variables that stand for options of a project are for another one; where PlatformIO keeps its things is the user's."""
+    foreign = ("SRC_DIR", "DEFAULT_ENVS", "BUILD_FLAGS", "BUILD_UNFLAGS", "EXTRA_SCRIPTS", "INCLUDE_DIR", "BUILD_DIR")
+    for name in foreign:
+        monkeypatch.setenv(f"PLATFORMIO_{name}", "elsewhere")
+    monkeypatch.setenv("PLATFORMIO_SETTING_PROJECTS_DIR", "/projects")
+    monkeypatch.setenv("PLATFORMIO_CORE_DIR", "/core")
+    passed = pio.environment(None, {"PLATFORMIO_BUILD_DIR": "ours"})
+    assert passed["PLATFORMIO_BUILD_DIR"] == "ours"
+    assert {f"PLATFORMIO_{name}" for name in foreign} & passed.keys() == {"PLATFORMIO_BUILD_DIR"}
+    assert passed["PLATFORMIO_SETTING_PROJECTS_DIR"] == "/projects" and passed["PLATFORMIO_CORE_DIR"] == "/core"
+    assert pio.environment(tmp_path)["PLATFORMIO_CORE_DIR"] == str(tmp_path / "core")
+    assert passed["PATH"] == os.environ["PATH"]
+
+
+def test_a_build_with_such_variables_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, policy_file: Path) -> None:
+    monkeypatch.setenv("PLATFORMIO_SRC_DIR", str(tmp_path))
+    monkeypatch.setenv("PLATFORMIO_BUILD_FLAGS", "-DNONSENSE=(")
+    assert build_firmware(policy_file, build_dir=tmp_path / "builds").elf.is_file()
 
 
 def test_an_installed_package_builds_in_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_the_c_codec_names_what_is_wrong_with_every_bad_frame(codec: CodecLines)
 def test_the_c_codec_takes_the_longest_payload(codec: CodecLines) -> None:
     for payload in (bytes(200), bytes(range(1, 201)), b"\xff" * 200):
         encoded = protocol.encode_frame(Frame(0x40, 1, 2, payload))
-        assert codec([encoded[:-1].hex()]) == [f"GOOD 02400102{payload.hex()} {encoded.hex()}"]
+        assert codec([encoded[:-1].hex()]) == [f"GOOD 03400102{payload.hex()} {encoded.hex()}"]
 
 
 @pytest.mark.parametrize("vector", GOOD, ids=name_of)
@@ -122,7 +122,14 @@ def test_the_firmware_answers_every_good_frame(answering: Board, vector: dict[st
         assert reply.type == kind | 0x80
     elif kind == MessageType.DECIDE and payload[1] == N_INPUTS:
         assert reply.type == MessageType.DECIDE_REPLY
-        assert len(protocol.decode_decide_reply(reply.payload).logits) == 9
+        assert protocol.decode_decide_reply(reply.payload).logits == 9
+    elif kind in (MessageType.PUT, MessageType.GET):
+        bad = protocol.ErrorReply(ErrorCode.BAD_PARTS, 0)
+        assert (
+            (reply.type, reply.payload) == (0x84, b"") if kind == MessageType.PUT else decode_error_reply(reply.payload) == bad
+        )
+    elif kind == MessageType.DECIDE and payload[0] & 4:
+        assert decode_error_reply(reply.payload) == protocol.ErrorReply(ErrorCode.BAD_LENGTH, 4)
     elif kind == MessageType.DECIDE:
         assert decode_error_reply(reply.payload) == protocol.ErrorReply(
             ErrorCode.BAD_LENGTH, 2 + 2 * N_INPUTS + (payload[0] & 2)
@@ -134,7 +141,7 @@ def test_the_firmware_answers_every_good_frame(answering: Board, vector: dict[st
 @pytest.mark.parametrize("vector", BAD, ids=name_of)
 def test_the_firmware_answers_every_bad_frame_with_its_error(answering: Board, vector: dict[str, Any]) -> None:
     reply = ask(answering, bytes.fromhex(vector["encoded_hex"]))
-    details = {"BAD_VERSION": 2, "TOO_LONG": 48}
+    details = {"BAD_VERSION": 3, "TOO_LONG": 48}
     expected = protocol.ErrorReply(ErrorCode[vector["error"]], details.get(vector["error"], 0))
     assert reply.type == MessageType.ERROR
     assert decode_error_reply(reply.payload) == expected

@@ -29,8 +29,8 @@ from hil.protocol import (
     decode_decide_reply,
     decode_error_reply,
     decode_frame,
-    decode_gathered,
     decode_hello_reply,
+    decode_logits,
     decode_stats_reply,
     encode_frame,
 )
@@ -92,7 +92,7 @@ def test_one_changed_byte_is_always_noticed(frame: Frame, data: st.DataObject) -
 
 @pytest.mark.parametrize(
     "decode",
-    [decode_decide, decode_hello_reply, decode_decide_reply, decode_stats_reply, decode_error_reply, decode_gathered],
+    [decode_decide, decode_hello_reply, decode_decide_reply, decode_stats_reply, decode_error_reply, decode_logits],
     ids=lambda decode: decode.__name__,
 )
 def test_the_python_messages_take_any_payload(decode) -> None:
@@ -114,11 +114,6 @@ def test_a_stream_may_be_cut_anywhere(frames: list[Frame], noise: bytes, cuts: l
     parts = [part for begin, end in itertools.pairwise(edges) for part in splitter.feed(stream[begin:end])]
     assert [decode_frame(part) for part in parts[len(parts) - len(frames) :]] == frames
     assert splitter.pending_bytes() == 0
-
-
-def test_a_whole_with_a_wrong_crc_is_refused() -> None:
-    with pytest.raises(BadCrc):
-        decode_gathered(bytes(7) + b"\x01\x02")
 
 
 def hostile(rng: random.Random) -> bytes:

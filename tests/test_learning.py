@@ -20,7 +20,7 @@ from model.learning import (  # noqa: E402
     search_epsilon,
     uniforms,
 )
-from model.training import EpisodeRow, Trained, TrainingConfig, train  # noqa: E402
+from model.training import CHECKPOINT_KEYS, EpisodeRow, Trained, TrainingConfig, train  # noqa: E402
 from streetflow.errors import InputError  # noqa: E402
 
 LSB = ToyEnvironment.lsb_per_unit
@@ -233,7 +233,7 @@ def test_frames_are_the_kept_features_of_late_states() -> None:
 def test_a_foreign_or_broken_checkpoint_is_refused(tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint.pt"
     train(toys(), [1], LSB, TINY, task={"flow": 3}, checkpoint=checkpoint, stop_after=1)
-    with pytest.raises(InputError, match="flow: the checkpoint has 3, this run 4"):
+    with pytest.raises(InputError, match="flow: the checkpoint has 3, this run 4: delete it to start afresh"):
         train(toys(), [1], LSB, TINY, task={"flow": 4}, resume_from=checkpoint)
     with pytest.raises(InputError, match="train_seeds"):
         train(toys(), [2], LSB, TINY, resume_from=checkpoint)
@@ -241,6 +241,12 @@ def test_a_foreign_or_broken_checkpoint_is_refused(tmp_path: Path) -> None:
         train(toys(), [1], LSB, dataclasses.replace(TINY, gamma=0.8), resume_from=checkpoint)
     with pytest.raises(InputError, match="can't be read"):
         train(toys(), [1], LSB, TINY, resume_from=tmp_path / "missing.pt")
+    for content in ([], {"identity": []}, {"identity": {}, "episode": 1}, {"identity": 0} | dict.fromkeys(CHECKPOINT_KEYS, 0)):
+        torch.save(content, checkpoint)
+        with pytest.raises(InputError, match="not a training checkpoint"):
+            train(toys(), [1], LSB, TINY, resume_from=checkpoint)
+    with pytest.raises(InputError, match="can't be read: Is a directory"):
+        train(toys(), [1], LSB, TINY, resume_from=tmp_path)
     checkpoint.write_bytes(b"nonsense")
     with pytest.raises(InputError, match="not a training checkpoint"):
         train(toys(), [1], LSB, TINY, resume_from=checkpoint)

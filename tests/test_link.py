@@ -8,21 +8,24 @@ from typing import TypeVar
 import pytest
 
 from hil.faults import BoardDied
-from hil.link import BoardError, GarbageAnswer, Link, LinkError, NoAnswer, WrongPolicy
+from hil.link import BoardError, GarbageAnswer, Link, LinkError, NoAnswer, WrongFirmware, WrongPolicy
 from hil.protocol import (
     ErrorCode,
     ErrorReply,
     Frame,
     MessageType,
-    encode_decide_reply,
     encode_error_reply,
     encode_frame,
+    encode_hello_reply,
+    encode_logits,
 )
+from hil.setting import Setting
 from tests.fake_board import (
     ANSWER_TIME_US,
     BYTE_US,
     DECISION,
     HELLO,
+    LOGITS,
     SHA256,
     STATS,
     Answer,
@@ -80,7 +83,7 @@ def test_decide_gives_the_decision_and_its_times() -> None:
     link, board = linked()
     decision = link.decide(1, VALUES)
     assert (decision.action, decision.phase, decision.compute_cycles) == (2, 4, 21_313)
-    assert decision.logits == DECISION.logits
+    assert decision.logits_crc == DECISION.logits_crc
     assert decision.tries == 1
     assert decision.response_us == pytest.approx(ANSWER_TIME_US)
     line_bytes = len(board.written[-1]) + len(reply_to(board.requests[-1]))
@@ -171,7 +174,7 @@ def test_an_answer_after_the_budget_is_no_answer_and_not_taken_for_the_next() ->
 
     link, board = linked(slow, slow, slow)
     failure(NoAnswer, lambda: link.decide(0, VALUES))
-    assert link.decide(0, VALUES).logits == DECISION.logits
+    assert link.decide(0, VALUES).logits_crc == DECISION.logits_crc
     assert link.counters.stale_frames == 3
     assert [request.sequence for request in board.requests[1:]] == [2, 2, 2, 3, 3, 3]
 
@@ -222,7 +225,7 @@ def test_a_damaged_reply_is_retried() -> None:
 
     link, _ = linked(damaged)
     decision = link.decide(0, VALUES)
-    assert decision.logits == DECISION.logits
+    assert decision.logits_crc == DECISION.logits_crc
     assert decision.tries == 2
     assert link.counters.bad_frames == 1
 
@@ -305,14 +308,22 @@ def test_an_unknown_error_code_is_reported_as_such() -> None:
     assert "77 (unknown)" in str(failure(BoardError, lambda: link.decide(0, VALUES)))
 
 
-def test_missing_logits_are_no_reply() -> None:
-    def bare(request: Frame) -> list[bytes]:
-        payload = encode_decide_reply(replace(DECISION, logits=()))
+def test_logits_are_fetched_when_asked_for() -> None:
+    link, board = linked()
+    assert link.decide(0, VALUES).logits == () and len(board.requests) == 2
+    decision = link.decide(0, VALUES, logits=True)
+    assert decision.logits == link.last_logits() == LOGITS
+    assert board.requests[-1].payload == bytes((board.requests[-3].sequence, 0, 12))
+    assert decision.round_trip_us < link.board.now_us() / 5, "the logits come after it"
+
+
+def test_logits_with_another_crc_are_not_the_decisions() -> None:
+    def other(request: Frame) -> list[bytes]:
+        payload = encode_logits((1, *LOGITS[1:]))
         return [encode_frame(Frame(request.type | 0x80, request.sequence, request.intersection, payload))]
 
-    link, _ = linked(afterwards=bare)
-    failure(GarbageAnswer, lambda: link.decide(0, VALUES, logits=True))
-    assert link.decide(0, VALUES, logits=False).logits == ()
+    link, _ = linked(sound, other)
+    assert failure(BoardError, lambda: link.decide(0, VALUES, logits=True)).code == ErrorCode.BAD_PARTS
 
 
 def test_a_dead_board_is_not_retried() -> None:
@@ -347,3 +358,37 @@ def test_values_that_no_frame_can_hold_are_refused_before_sending() -> None:
 def test_a_link_without_time_or_tries_is_refused(budget_s: float, tries: int) -> None:
     with pytest.raises(ValueError):
         Link(FakeBoard(), budget_s=budget_s, tries=tries)
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        (Setting(f_cpu_hz=8_000_000), "its clock is 16000000 Hz, not 8000000 Hz (--f-cpu)"),
+        (Setting(baud=9600), "its line rate is 115200 baud, not 9600 baud (--baud)"),
+        (Setting(kernel="table"), "its kernel is c, not table (--kernel)"),
+        (Setting(min_green_s=5), "its minimum green is 0 s, not 5 s (--min-green)"),
+    ],
+)
+def test_a_firmware_built_otherwise_is_refused(setting: Setting, told: str) -> None:
+    fault = failure(WrongFirmware, lambda: Link(FakeBoard()).hello(SHA256, setting))
+    assert told in str(fault)
+    assert Link(FakeBoard()).hello(SHA256, Setting(16_000_000, 115_200, "c", 0)) == HELLO
+
+
+def test_a_firmware_built_otherwise_is_refused_after_a_restart() -> None:
+    def slower(request: Frame) -> list[bytes]:
+        payload = encode_hello_reply(replace(HELLO, f_cpu_hz=8_000_000))
+        return [encode_frame(Frame(request.type | 0x80, request.sequence, request.intersection, payload))]
+
+    board = FakeBoard([sound, refusing(ErrorCode.NO_SESSION), slower])
+    link = Link(board)
+    link.hello(SHA256, Setting(f_cpu_hz=16_000_000))
+    failure(WrongFirmware, lambda: link.decide(0, VALUES))
+
+
+def test_the_host_build_has_neither_clock_nor_line() -> None:
+    def host(request: Frame) -> list[bytes]:
+        payload = encode_hello_reply(replace(HELLO, f_cpu_hz=0, baud=0))
+        return [encode_frame(Frame(request.type | 0x80, request.sequence, request.intersection, payload))]
+
+    assert Link(FakeBoard([host])).hello(SHA256, Setting(16_000_000, 115_200, "table")).baud == 0

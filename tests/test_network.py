@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from streetflow.errors import InputError
+from streetflow.errors import InputError, InputWarning
 from streetflow.network import (
     RUN_SEEDS,
     UnknownNetwork,
@@ -62,7 +65,9 @@ def test_horizons(two_folders: tuple[Path, Path]) -> None:
     assert find_network("Elsewhere").horizon_s == 1200
 
 
-@pytest.mark.parametrize("content", ["{", '{"horizon_s": 0}', '{"horizon_s": "900"}', "[]", '{"horizon_s": true}'])
+@pytest.mark.parametrize(
+    "content", ["{", '{"horizon_s": 0}', '{"horizon_s": "900"}', "[]", '{"horizon_s": true}', '{"horizon_s": 9, "horizon": 9}']
+)
 def test_bad_network_json(two_folders: tuple[Path, Path], content: str) -> None:
     (two_folders[0] / "Elsewhere" / "network.json").write_text(content)
     with pytest.raises(InputError, match=r"network\.json"):
@@ -98,7 +103,7 @@ def test_listed_folder_that_is_missing_is_named_only_when_it_matters(
     nowhere = two_folders[0] / "nowhere"
     monkeypatch.setenv("TINYLIGHT_DATA", f"{nowhere}{os.pathsep}{two_folders[1]}")
     assert network_names() == ["crossing", "arterial", "Elsewhere", "LosAngeles"]
-    with pytest.raises(UnknownNetwork, match=f"TINYLIGHT_DATA lists folders that do not exist: {nowhere}"):
+    with pytest.raises(UnknownNetwork, match=f"TINYLIGHT_DATA lists {nowhere}, which can't be read: No such file"):
         find_network("Jinan")
 
 
@@ -106,6 +111,46 @@ def test_gap_in_the_flow_files(two_folders: tuple[Path, Path]) -> None:
     (two_folders[0] / "Hangzhou1" / "flow_4.json").unlink()
     with pytest.raises(InputError, match=r"flow_4\.json: missing"):
         find_network("Hangzhou1")
+
+
+@pytest.mark.parametrize("entry", ["nowhere", "x" * 300, "~nobody-of-this-name/x", "file"])
+def test_listed_folder_that_cannot_be_read_is_told_when_networks_are_listed(
+    two_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    (two_folders[0] / "file").touch()
+    listed = entry if entry.startswith("~") else str(two_folders[0] / entry)
+    monkeypatch.setenv("TINYLIGHT_DATA", f"{listed}{os.pathsep}{two_folders[1]}")
+    with pytest.warns(InputWarning, match=rf"^TINYLIGHT_DATA lists {re.escape(listed)}, which can't be read: \w"):
+        assert [each.name for each in list_networks()] == ["crossing", "arterial", "Elsewhere", "LosAngeles"]
+
+
+def test_a_folder_that_we_may_not_read(two_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root may read anything, the refusal is played."""
+    usual = Path.iterdir
+
+    def refusing(folder: Path) -> Iterator[Path]:
+        if folder == two_folders[0]:
+            raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+        return usual(folder)
+
+    monkeypatch.setattr(Path, "iterdir", refusing)
+    with pytest.warns(InputWarning, match=f"lists {two_folders[0]}, which can't be read: Permission denied"):
+        assert [each.name for each in list_networks()] == ["crossing", "arterial", "Elsewhere", "LosAngeles"]
+
+
+def test_a_bad_data_set_does_not_hide_the_others(two_folders: tuple[Path, Path]) -> None:
+    (two_folders[0] / "Hangzhou1" / "flow_4.json").unlink()
+    with pytest.warns(InputWarning, match=r"the network Hangzhou1 is left out: .*flow_4\.json: missing"):
+        assert [each.name for each in list_networks()] == ["crossing", "arterial", "Elsewhere", "LosAngeles"]
+
+
+def test_the_cache_that_cannot_be_written(two_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    (two_folders[0] / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(two_folders[0] / "file"))
+    with pytest.raises(InputError, match=r"file/.*: can't be written: Not a directory; XDG_CACHE_HOME can name another"):
+        find_network("crossing")
+    with pytest.raises(InputError, match="XDG_CACHE_HOME can name another"):
+        list_networks()
 
 
 @pytest.mark.parametrize("flow", [-1, 2])

@@ -27,6 +27,7 @@ from hil.protocol import (
     decode_frame,
     encode_decide,
     encode_frame,
+    logits_checksum,
 )
 from model.integer import IntegerPolicy
 from model.policy import Policy, load_policy
@@ -45,7 +46,7 @@ def policy(hil_job: Job) -> Policy:
 def link(board: Board, policy: Policy, hil_job: Job) -> Link:
     """A session of its own."""
     link = Link(board, budget_s=hil_job.budget_s)
-    link.hello(policy.sha256)
+    link.hello(policy.sha256, hil_job.setting)
     return link
 
 
@@ -94,7 +95,7 @@ def test_another_policy_is_refused(board: Board) -> None:
 def test_every_logit_is_the_references(link: Link, policy: Policy) -> None:
     references = [IntegerPolicy(part) for part in policy.intersections]
     for number, values in inputs(policy, 60):
-        decision = link.decide(number, values)
+        decision = link.decide(number, values, logits=True)
         logits = references[number].logits(np.array(values))
         assert decision.logits == tuple(logits.tolist())
         assert decision.action == int(np.argmax(logits))
@@ -113,7 +114,7 @@ def test_a_decision_in_parts_is_the_same(link: Link, board: Board, policy: Polic
         whole = link.decide(number, values)
         deadline = Deadline.after(board, FAR_BUDGET_S * 1e6)
         reply = decide_in_parts(link._exchanger, number, DecideRequest(values), deadline).reply
-        assert (reply.action, reply.phase, reply.logits) == (whole.action, whole.phase, whole.logits)
+        assert (reply.action, reply.phase, reply.logits_crc) == (whole.action, whole.phase, whole.logits_crc)
 
 
 def test_parts_that_do_not_belong_together_are_refused(link: Link, board: Board, policy: Policy) -> None:
@@ -147,11 +148,11 @@ def test_what_lies_half_received_is_flushed_by_a_delimiter(link: Link, board: Bo
 
 def test_a_reset_ends_the_session(link: Link, board: Board, policy: Policy) -> None:
     values = [4] * policy.intersections[0].n_inputs
-    expected = link.decide(0, values).logits
+    expected = link.decide(0, values).logits_crc
     board.reset()
     link.hello(policy.sha256)
     assert link.stats().decisions == 0
-    assert link.decide(0, values).logits == expected
+    assert link.decide(0, values).logits_crc == expected
 
 
 def test_no_wrong_decision_is_taken_from_a_noisy_line(link: Link, board: Board, policy: Policy) -> None:
@@ -163,7 +164,7 @@ def test_no_wrong_decision_is_taken_from_a_noisy_line(link: Link, board: Board, 
     for number, values in inputs(policy, 20):
         logits = references[number].logits(np.array(values))
         try:
-            assert through.decide(number, values).logits == tuple(logits.tolist())
+            assert through.decide(number, values).logits_crc == logits_checksum(logits)
         except LinkError as fault:
             pytest.fail(f"not even in {FAR_BUDGET_S} s: {fault}")
     assert through.counters.retries > 5 and noisy.injected.total() > 20

@@ -138,11 +138,15 @@ def test_one_changed_weight_breaks_the_hash(policy: Policy, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        (None, "can't be read"),
+        (None, "there is no such file"),
         (b"", "not JSON"),
         (b'{"format": "tinylight-policy", ', "not JSON"),
         (b"[1, 2]", "not a policy file"),
-        (b"\xff\xfe", "not UTF-8"),
+        (b"\xff\xfe", "isn't UTF-8"),
+        (b'{"version": 1' + b"0" * 5000 + b"}", "not JSON: a number is too large"),
+        (b'{"version": 1e999}', "not JSON: a number is too large"),
+        (b'{"version": NaN}', "not JSON: NaN is not a JSON number"),
+        (b'{"version": 1, "version": 1}', "an object holds the key 'version' twice"),
         (b"[" * 100_000, "not JSON"),
     ],
 )

@@ -39,16 +39,16 @@ def test_the_crc_is_mcrf4xx() -> None:
 
 
 def test_a_frame_worked_out_by_hand() -> None:
-    """HELLO number 7: content 02 01 07 00; its CRC bit by bit; COBS: the zero byte turns into a jump of 3."""
+    """HELLO number 7: content 03 01 07 00; its CRC bit by bit; COBS: the zero byte turns into a jump of 3."""
     crc = 0xFFFF
-    for byte in b"\x02\x01\x07\x00":
+    for byte in b"\x03\x01\x07\x00":
         crc ^= byte
         for _ in range(8):
             crc = crc >> 1 ^ (0x8408 if crc & 1 else 0)
     low, high = crc & 0xFF, crc >> 8
     assert low and high
     encoded = encode_frame(Frame(MessageType.HELLO, 7, 0))
-    assert encoded == bytes((4, 2, 1, 7, 3, low, high, 0))
+    assert encoded == bytes((4, 3, 1, 7, 3, low, high, 0))
     assert decode_frame(encoded[:-1]) == Frame(1, 7, 0)
 
 
@@ -115,20 +115,20 @@ def test_a_payload_beyond_the_limit_is_not_sent() -> None:
 lights = st.none() | st.builds(protocol.Light, st.integers(0, 255), st.integers(0, 255))
 
 
-@given(st.lists(i16, max_size=98), st.booleans(), lights)
-def test_decide_requests_round_trip(values: list[int], logits: bool, light: protocol.Light | None) -> None:
-    payload = protocol.encode_decide(DecideRequest(values, logits, light))
-    assert payload[:2] == bytes((logits | (light is not None) << 1, len(values)))
+@given(st.lists(i16, max_size=98), lights)
+def test_decide_requests_round_trip(values: list[int], light: protocol.Light | None) -> None:
+    payload = protocol.encode_decide(DecideRequest(values, light))
+    assert payload[:2] == bytes(((light is not None) << 1, len(values)))
     decoded = protocol.decode_decide(payload)
-    assert (list(decoded.values), decoded.logits, decoded.light) == (values, logits, light)
+    assert (list(decoded.values), decoded.light) == (values, light)
 
 
 def test_a_long_green_is_told_as_the_longest_there_is() -> None:
-    assert protocol.encode_decide(DecideRequest([7], False, protocol.Light(3, 1000))) == b"\x02\x01\x07\x00\x03\xff"
+    assert protocol.encode_decide(DecideRequest([7], protocol.Light(3, 1000))) == b"\x02\x01\x07\x00\x03\xff"
 
 
 def test_decide_requests_are_little_endian_int16() -> None:
-    assert protocol.encode_decide(DecideRequest([1, -2, 0x1234])) == b"\x01\x03\x01\x00\xfe\xff\x34\x12"
+    assert protocol.encode_decide(DecideRequest([1, -2, 0x1234])) == b"\x00\x03\x01\x00\xfe\xff\x34\x12"
 
 
 @pytest.mark.parametrize("values", [[32768], [-32769], [0] * 99])
@@ -160,12 +160,23 @@ def test_the_stats_reply_byte_by_byte() -> None:
     assert protocol.encode_stats_reply(reply) == payload
 
 
-@given(u8, u8, u32, st.lists(i32, max_size=48))
-def test_decide_replies_round_trip(action: int, phase: int, cycles: int, logits: list[int]) -> None:
-    reply = DecideReply(action, phase, cycles, tuple(logits))
-    payload = protocol.encode_decide_reply(reply)
-    assert len(payload) == 7 + 4 * len(logits)
-    assert protocol.decode_decide_reply(payload) == reply
+def test_the_decide_reply_byte_by_byte() -> None:
+    payload = b"\x02\x07\x09\x91\x67\x01\x34\x12"
+    reply = protocol.decode_decide_reply(payload)
+    assert reply == DecideReply(2, 7, 0x16791, 9, 0x1234)
+    assert protocol.encode_decide_reply(reply) == payload
+
+
+@given(st.lists(st.integers(-(1 << 23), (1 << 23) - 1), max_size=48))
+def test_logits_round_trip(logits: list[int]) -> None:
+    content = protocol.encode_logits(logits)
+    assert len(content) == 3 * len(logits)
+    assert protocol.decode_logits(content) == tuple(logits)
+    assert protocol.logits_checksum(logits) == protocol.checksum(content)
+
+
+def test_logits_are_little_endian_int24() -> None:
+    assert protocol.encode_logits((1, -2, 0x123456)) == b"\x01\x00\x00\xfe\xff\xff\x56\x34\x12"
 
 
 @given(u8, u8)

@@ -42,9 +42,10 @@ def test_a_missing_board_is_a_failure(suite: pytest.Pytester) -> None:
 
 
 def test_an_unknown_network_is_a_failure(suite: pytest.Pytester) -> None:
-    result = suite.runpytest_subprocess("--hil=simavr", "--hil-network=nowhere")
-    assert "passed" not in result.parseoutcomes() or result.parseoutcomes()["passed"] == 2
-    result.stdout.fnmatch_lines(["*nowhere*"])
+    result = suite.runpytest_subprocess("--hil=simavr", "--hil-network=crosing")
+    result.assert_outcomes(passed=2, errors=2)
+    reason = "*UnknownNetwork: crosing: unknown network; did you mean crossing?*"
+    result.stdout.fnmatch_lines([reason])
 
 
 def test_verdicts_are_printed_and_reported(suite: pytest.Pytester) -> None:

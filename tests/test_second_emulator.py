@@ -6,6 +6,7 @@ from tests.random_policy import make_random_policy
 from tests.second_emulator import MISSING, compare, is_installed
 
 DECISIONS = 25
+LAYER_CYCLES = {"unrolled": (5_700, 6_000), "table": (9_000, 12_000)}  # of the slowest inference 12+9 -> 18 -> 20 -> 9
 
 
 @pytest.mark.skipif(not is_installed(), reason=MISSING)
@@ -16,4 +17,6 @@ def test_both_emulators_count_the_same_cycles(kernel: str) -> None:
     assert result["decisions"] == DECISIONS
     assert len(result["stopwatch_cycles"]) == 1, "the stopwatch's own cycles are always the same, so the kernel's are equal"
     assert 5 <= result["stopwatch_cycles"][0] <= 60
-    assert 0 < result["layer_cycles"]["largest"] < result["kernel_cycles"]["largest"]
+    least, most = LAYER_CYCLES[kernel]
+    assert least < result["layer_cycles"]["largest"] <= most
+    assert result["layer_cycles"]["largest"] < result["kernel_cycles"]["largest"]

@@ -52,6 +52,11 @@ def prove(row: Row) -> None:
     assert all(term.weight > 0 for term in row.lead)
 
 
+def has_room(terms: Sequence[Term], constant: int) -> bool:
+    """Whether the terms' sum and a constant from 0 on fit 16 bits, whatever the inputs."""
+    return 0 <= constant <= 65535 - INPUT_MAX * _size(terms)
+
+
 def _best(terms: list[Term], *, leads: bool) -> tuple[list[Term], list[list[Term]], list[Term]]:
     """(lead, partial sums, single terms) of one sign, sorted by size; the largest ones are left single."""
     best: tuple[int, tuple[list[Term], list[list[Term]], list[Term]]] | None = None

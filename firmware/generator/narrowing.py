@@ -70,10 +70,14 @@ def _shifted(code: Assembly, lower: int | None, upper: int | None, shift: int, z
             code.op("tst", r(upper))
             code.op("brne", saturated)
         return lower
+    at_once = shift == 5  # cheaper from three steps on
+    if saturated is not None and at_once:
+        code.op("cpi", r(upper), 1 << shift)
+        code.op("brsh", saturated)
     for _ in range(8 - shift):
         code.op("lsl", r(lower))
         code.op("rol", r(upper))
-        if saturated is not None:
+        if saturated is not None and not at_once:
             code.op("brcs", saturated)
     code.op("lsl", r(lower))
     code.op("adc", r(upper), r(zero))

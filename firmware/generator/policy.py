@@ -11,7 +11,7 @@ from typing import Any
 MAX_PAYLOAD_BYTES = 200  # of any frame (docs/protocol.md)
 HELLO_REPLY_BYTES = 48
 DECIDE_REQUEST_BYTES = 4  # beside the values: flags, count, and the light's state
-DECIDE_REPLY_BYTES = 7  # beside the logits
+LOGIT_BYTES = 3
 INPUT_MAX = 255  # activations are uint8
 SUM_LIMIT = 1 << 23  # every sum fits 24-bit two's complement
 PRODUCT_LIMIT = 1 << 32  # sum * multiplier + half fits 32 bits
@@ -118,7 +118,7 @@ def max_payload(policy: JsonObject) -> int:
     """Longest payload of any frame in bytes (docs/protocol.md, "Frame")."""
     parts = policy["intersections"]
     requests = [DECIDE_REQUEST_BYTES + 2 * n_inputs(part) for part in parts]
-    replies = [DECIDE_REPLY_BYTES + 4 * len(part["phases"]) for part in parts]
+    replies = [LOGIT_BYTES * len(part["phases"]) for part in parts]
     return max(HELLO_REPLY_BYTES, *requests, *replies)
 
 

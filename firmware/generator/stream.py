@@ -47,9 +47,9 @@ def constants(parts: Sequence[JsonObject]) -> dict[str, int]:
 
 
 def block_sizes(rows: int) -> list[int]:
-    """As few blocks as it takes, as even as can be."""
-    blocks = -(-rows // ROWS_MAX)
-    return [rows // blocks + (number < rows % blocks) for number in range(blocks)]
+    """As few blocks as it takes, all but the last as large as can be: so few sizes need code."""
+    full, rest = divmod(rows, ROWS_MAX)
+    return [ROWS_MAX] * full + [rest] * (rest > 0)
 
 
 def stream(part: JsonObject) -> Iterator[int]:
@@ -66,7 +66,7 @@ def stream(part: JsonObject) -> Iterator[int]:
     stages = [_branch_stage(number, last) for number in range(last + 1)]
     yield from _layer(layer1["weights"], layer1["biases"], stages, layer1)
     yield from _layer([layer2["weights"]], [layer2["biases"]], [FROM_ODD], layer2)
-    yield from _layer([layer3["weights"]], [layer3["biases"]], [FROM_EVEN | PLAIN], None)
+    yield from _layer([layer3["weights"]], [layer3["biases"]], [FROM_EVEN | PLAIN | STORE], None)
 
 
 def _branch_stage(number: int, last: int) -> int:

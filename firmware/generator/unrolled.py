@@ -9,18 +9,17 @@ Meaning as in model/integer.py. The surroundings (registers saved, the pointer t
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from generator.assembly import Assembly, byte, low, r
-from generator.grouping import INPUT_MAX, Term, group
+from generator.assembly import Assembly, byte, r
+from generator.grouping import INPUT_MAX, Row, Term, group, has_room
 from generator.narrowing import narrow, needed_bytes
+from generator.scaling import RESULT, SPARE, ZERO, load, scale, store
 
-ZERO = 2
-FILES = range(3, 23)  # registers that hold a layer's inputs
+FILES = range(3, 23)  # registers that hold a layer's inputs; one input more lies in the spare byte
 WEIGHT = 23
-RESULT = 27
-VALUES = "Z"  # pointer to the request's values while they are scaled
 INPUTS, HIDDEN1, HIDDEN2 = "kernel_even", "kernel_odd", "kernel_even"  # in RAM
 ACTION, LOGITS = "inferred", "inferred+1"  # struct decision
 
@@ -36,6 +35,14 @@ class Accumulator(NamedTuple):
 TOTAL = Accumulator(24, 25, 26)
 BRANCH = Accumulator(28, 29, 27)
 PARTIAL = (30, 31)
+MULTIPLIER = BRANCH.middle  # free while a sum is requantised
+
+
+class Summand(NamedTuple):
+    """Products of one sign: a single one, or several and a constant (at least 0) that fit 16 bits together."""
+
+    terms: list[Term]
+    constant: int = 0
 
 
 class Unrolled:
@@ -46,163 +53,123 @@ class Unrolled:
         self.code = Assembly(str(number))
         self.part = part
         self._loaded: int | None = None  # what WEIGHT holds
+        self._rows: deque[Row] = deque()  # the sums to come
 
     def write(self) -> Assembly:
         part, code = self.part, self.code
         code.op("movw", r(30), r(26))
-        inputs = self._scale()
+        inputs = _places(INPUTS, sum(feature["width"] for feature in part["features"]), 0)
+        scale(code, part["features"], inputs)
         code.place(f"layers_{self.number}")  # for who counts the cycles from here
+        h1, h2 = part["hidden"]
+        hidden1, hidden2 = _places(HIDDEN1, h1), _places(HIDDEN2, h2)
+        layer1, layer2, layer3 = part["layer1"], part["layer2"], part["layer3"]
+        for rows in zip(*layer1["weights"], strict=True):
+            begin = 0
+            for weights in rows:
+                self._plan(weights, inputs[begin : begin + len(weights)])
+                begin += len(weights)
+        for layer, places in ((layer2, hidden1), (layer3, hidden2)):
+            for weights in layer["weights"]:
+                self._plan(weights, places)
         code.note("layer 1")
-        h1 = part["hidden"][0]
+        targets = _targets(HIDDEN1, hidden1, inputs)
         for row in range(h1):
-            self._layer1_row(row, inputs)
+            self._layer1_row(row, targets[row])
         code.note("layer 2")
-        hidden1 = self._fetch(HIDDEN1, h1)
-        layer = part["layer2"]
-        for row, (weights, bias) in enumerate(zip(layer["weights"], layer["biases"], strict=True)):
-            zero_flag = self._sum(weights, hidden1, bias, TOTAL)
+        self._fetch(targets, hidden1)
+        targets = _targets(HIDDEN2, hidden2, hidden1)
+        for row, (weights, bias) in enumerate(zip(layer2["weights"], layer2["biases"], strict=True)):
+            zero_flag = self._sum(bias, TOTAL)
             high = bias + INPUT_MAX * sum(w for w in weights if w > 0)
-            self._activate(
-                f"{HIDDEN2}+{row}", high, layer["multipliers"][row], layer["shifts"][row], relu=True, zero_flag=zero_flag
-            )
+            multiplier, shift = layer2["multipliers"][row], layer2["shifts"][row]
+            self._activate(targets[row], high, multiplier, shift, relu=True, zero_flag=zero_flag)
         code.note("layer 3")
-        self._layer3(self._fetch(HIDDEN2, part["hidden"][1]))
+        self._fetch(targets, hidden2)
+        self._layer3()
         code.op("ret")
         return code
 
-    # Inputs
+    def _plan(self, weights: Sequence[int], places: Sequence[int | str]) -> None:
+        self._rows.append(group([Term(w, place) for w, place in zip(weights, places, strict=True) if w]))
 
-    def _scale(self) -> list[int | str]:
-        """Code that takes the request's values to bytes, and where each of them then lies."""
-        code, places = self.code, _places(INPUTS, sum(f["width"] for f in self.part["features"]), 0)
-        code.note("scaling")
-        code.op("ldi", r(RESULT), INPUT_MAX)
-        done = 0
-        for feature in self.part["features"]:
-            for _ in range(feature["width"]):
-                self._scale_value(feature, places[done])
-                done += 1
-        return places
+    # Between layers
 
-    def _scale_value(self, feature: dict[str, Any], place: int | str) -> None:
-        """q = min(255, (max(0, x - offset) * multiplier + half) >> shift). RESULT holds 255 until the first value for RAM."""
-        code, done = self.code, self.code.label()
-        multiplier, shift, offset = feature["multiplier"], feature["shift"], feature["offset"]
-        target = place if isinstance(place, int) else RESULT
-        lower, upper, factor = 24, 25, WEIGHT
-        half = (1 << shift) >> 1
-        least_255 = -(-((INPUT_MAX << shift) - half) // multiplier)  # the least x - offset that gives 255
-        code.op("ld", r(lower), f"{VALUES}+")
-        code.op("ld", r(upper), f"{VALUES}+")
-        code.op("mov", r(target), r(ZERO))
-        if offset:
-            code.op("subi", r(lower), low(offset))
-            code.op("sbci", r(upper), byte(offset, 1))
-            code.op("brlt", done)
-        else:
-            code.op("tst", r(upper))
-            code.op("brmi", done)
-        if least_255 <= 65535:
-            if target == RESULT:  # without touching the flags
-                code.op("ldi", r(target), INPUT_MAX)
-            else:
-                code.op("mov", r(target), r(RESULT))
-            if least_255 <= INPUT_MAX:
-                if offset:
-                    code.op("tst", r(upper))
-                code.op("brne", done)
-                code.op("cpi", r(lower), least_255)
-            else:
-                code.op("cpi", r(lower), low(least_255))
-                code.op("ldi", r(factor), byte(least_255, 1))
-                code.op("cpc", r(upper), r(factor))
-            code.op("brsh", done)
-        product = self._multiply_value(multiplier, least_255 <= 256, lower, upper, factor)
-        result = narrow(code, product, shift, ZERO, None)
-        if result != target:
-            code.op("mov", r(target), r(result))
-        code.place(done)
-        if isinstance(place, str):
-            code.op("sts", place, r(RESULT))
-        self._loaded = None
-
-    def _multiply_value(self, multiplier: int, one_byte: bool, lower: int, upper: int, factor: int) -> list[int | None]:
-        """The product's three bytes (it fits: what gives 255 has been left out)."""
-        code = self.code
-        code.op("ldi", r(factor), low(multiplier))
-        code.op("mul", r(lower), r(factor))
-        code.op("movw", r(28), r(0))
-        if multiplier <= INPUT_MAX and one_byte:
-            return [28, 29, None]
-        code.op("mov", r(26), r(ZERO))
-        if not one_byte:
-            code.op("mul", r(upper), r(factor))
-            code.op("add", r(29), r(0))
-            code.op("adc", r(26), r(1))
-        if multiplier > INPUT_MAX:
-            code.op("ldi", r(factor), byte(multiplier, 1))
-            code.op("mul", r(lower), r(factor))
-            code.op("add", r(29), r(0))
-            code.op("adc", r(26), r(1))
-            if not one_byte:
-                code.op("mul", r(upper), r(factor))
-                code.op("add", r(26), r(0))
-        return [28, 29, 26]
-
-    def _fetch(self, array: str, count: int) -> list[int | str]:
-        places = _places(array, count, len(FILES))
-        for number, place in enumerate(places):
-            if isinstance(place, int):
-                self.code.op("lds", r(place), f"{array}+{number}")
-        return places
+    def _fetch(self, sources: Sequence[int | str], places: Sequence[int | str]) -> None:
+        """Brings a layer's outputs to where they are needed as inputs."""
+        for source, place in zip(sources, places, strict=True):
+            if source == place:
+                continue
+            register = place if isinstance(place, int) else PARTIAL[0]
+            load(self.code, register, source)
+            if place == SPARE:
+                store(self.code, place, register)
 
     # Sums
 
-    def _sum(self, weights: Sequence[int], inputs: Sequence[int | str], bias: int, into: Accumulator) -> bool:
-        """into = bias + sum of weight * input, exact; the sign flag is that of the sum. True: the zero flag is that of its
-        highest byte."""
+    def _sum(self, bias: int, into: Accumulator) -> bool:
+        """into = bias + the next row's sum of weight * input, exact; the sign flag is that of the sum. True: the zero flag is
+        that of its highest byte."""
         code = self.code
-        row = group([Term(w, place) for w, place in zip(weights, inputs, strict=True) if w])
-        negative = [terms for terms in (*row.partial, *([t] for t in row.single)) if terms[0].weight < 0]
-        positive = [terms for terms in (*row.partial, *([t] for t in row.single)) if terms[0].weight > 0]
+        row = self._rows.popleft()
+        summands = [Summand(terms) for terms in (*row.partial, *([term] for term in row.single))]
+        constant = bias if row.lead and has_room(row.lead, bias) else 0
+        if row.lead and not constant:
+            bias -= _take_in(summands, bias)
+        negative = [each for each in summands if each.terms[0].weight < 0]
+        positive = [each for each in summands if each.terms[0].weight > 0]
+        has_sign = ends_positive = False
         if row.lead:
             self._partial_sum(row.lead, (into.low, into.middle), [*negative, *positive])
+            self._add_constant(constant, (into.low, into.middle))
             if negative:  # its borrow begins the highest byte
                 self._add(negative, positive, into, fresh=True)
+                has_sign = True
             else:
                 code.op("ldi", r(into.high), 0)
-            for number, register in enumerate(into):
-                code.op("sbci" if number else "subi", r(register), byte(-bias, number))
+            has_sign |= self._add_constant(bias - constant, into)
         else:
             for number, register in enumerate(into):
                 code.op("ldi", r(register), byte(bias, number))
-            code.op("tst", r(into.high))
-        ends_positive = bool(positive)
         while negative:
             self._add(negative, positive, into)
+            has_sign = True
         while positive:
             self._add(positive, [], into)
-        return ends_positive  # ADC sets the zero flag by its own byte, SBC by all
+            has_sign = ends_positive = True
+        if not has_sign:
+            code.op("tst", r(into.high))
+        return ends_positive or not has_sign  # ADC sets the zero flag by its own byte, SBC by all
 
-    def _add(self, waiting: list[list[Term]], later: list[list[Term]], into: Accumulator, *, fresh: bool = False) -> None:
-        """Takes one of the waiting summands of a sign, if possible one that begins with the weight loaded, and adds it: a
-        product, or several by way of a partial sum. `fresh`: the highest byte is 0 and not yet set."""
+    def _add_constant(self, constant: int, into: Sequence[int]) -> bool:
+        """into += constant; False if there is nothing to do."""
+        for number, register in enumerate(into if constant else ()):
+            self.code.op("sbci" if number else "subi", r(register), byte(-constant, number))
+        return constant != 0
+
+    def _add(self, waiting: list[Summand], later: list[Summand], into: Accumulator, *, fresh: bool = False) -> None:
+        """Takes one of the waiting summands of a sign, if possible one that begins with the weight loaded, and adds it.
+        `fresh`: the highest byte is 0 and not yet set."""
         code = self.code
-        terms = next((each for each in waiting if any(term.size == self._loaded for term in each)), waiting[0])
-        waiting.remove(terms)
+        summand = min(waiting, key=lambda each: self._loaded not in _sizes(each.terms))
+        waiting.remove(summand)
+        terms = summand.terms
         positive = terms[0].weight > 0
         if len(terms) == 1:
             self._accumulate(terms[0], into[:2])
         else:
             self._partial_sum(terms, PARTIAL, [*waiting, *later])
+            self._add_constant(summand.constant, PARTIAL)
             code.op("add" if positive else "sub", r(into.low), r(PARTIAL[0]))
             code.op("adc" if positive else "sbc", r(into.middle), r(PARTIAL[1]))
         code.op("adc" if positive else "sbc", r(into.high), r(into.high if fresh else ZERO))
 
-    def _partial_sum(self, terms: Sequence[Term], into: Sequence[int], later: Sequence[Sequence[Term]]) -> None:
-        """into = sum of |weight| * input, in 16 bits. It begins with the weight loaded and ends with one needed `later`, if
-        there are such: a weight that is loaded already saves a cycle."""
-        sizes = {term.size for each in later for term in each}
+    def _partial_sum(self, terms: Sequence[Term], into: Sequence[int], later: Sequence[Summand]) -> None:
+        """into = sum of |weight| * input, in 16 bits. It begins with the weight loaded and ends with one needed `later`, or by
+        the next row if nothing is left: a weight that is loaded already saves a cycle."""
+        sizes = {size for each in later for size in _sizes(each.terms)}
+        if not later and self._rows:
+            sizes = _sizes(self._rows[0].lead)
         first, *others = sorted(terms, key=lambda term: (term.size != self._loaded, term.size in sizes, term.size))
         if first.size == 1:
             self.code.op("mov", r(into[0]), r(self._register(first)))
@@ -236,22 +203,20 @@ class Unrolled:
         """Where the term's input is, fetched from RAM if it lies there."""
         if isinstance(term.source, int):
             return term.source
-        self.code.op("lds", r(PARTIAL[0]), term.source)
+        load(self.code, PARTIAL[0], term.source)
         return PARTIAL[0]
 
     # Layers
 
-    def _layer1_row(self, row: int, inputs: Sequence[int | str]) -> None:
+    def _layer1_row(self, row: int, target: int | str) -> None:
         """The branches' ReLUs, summed, to a byte."""
         code, layer = self.code, self.part["layer1"]
-        begin = high = 0
+        high = 0
         zero_flag = False
-        for number, feature in enumerate(self.part["features"]):
-            end = begin + feature["width"]
+        for number in range(len(self.part["features"])):
             weights, bias = layer["weights"][number][row], layer["biases"][number][row]
             high += max(0, bias + INPUT_MAX * sum(w for w in weights if w > 0))
-            zero_flag = self._sum(weights, inputs[begin:end], bias, BRANCH if number else TOTAL)
-            begin = end
+            zero_flag = self._sum(bias, BRANCH if number else TOTAL)
             if len(self.part["features"]) == 1:
                 break
             done = code.label()
@@ -265,11 +230,10 @@ class Unrolled:
                     code.op(add, r(to), r(of))
             code.place(done)
         relu = len(self.part["features"]) == 1
-        self._activate(
-            f"{HIDDEN1}+{row}", high, layer["multipliers"][row], layer["shifts"][row], relu=relu, zero_flag=zero_flag and relu
-        )
+        multiplier, shift = layer["multipliers"][row], layer["shifts"][row]
+        self._activate(target, high, multiplier, shift, relu=relu, zero_flag=zero_flag and relu)
 
-    def _activate(self, target: str, high: int, multiplier: int, shift: int, *, relu: bool, zero_flag: bool) -> None:
+    def _activate(self, target: int | str, high: int, multiplier: int, shift: int, *, relu: bool, zero_flag: bool) -> None:
         """target = min(255, (max(0, TOTAL) * multiplier + half) >> shift), TOTAL being at most `high`. Where `relu` is False it
         is not negative; otherwise the sign flag is its own, and if `zero_flag`, the zero flag that of its highest byte."""
         code, done = self.code, self.code.label()
@@ -293,42 +257,42 @@ class Unrolled:
         result = narrow(code, product, shift, ZERO, done if saturates else None)
         code.op("mov", r(RESULT), r(result))
         code.place(done)
-        code.op("sts", target, r(RESULT))
-        self._loaded = None  # the branches leave out its loading
+        store(self.code, target, RESULT)
 
     def _multiply_total(self, multiplier: int, lowest: int, two_bytes: bool) -> list[int | None]:
         """TOTAL * multiplier; bytes below `lowest` may be wrong."""
         code = self.code
+        factor = WEIGHT
         if self._loaded != multiplier:
-            code.op("ldi", r(WEIGHT), multiplier)
-            self._loaded = multiplier
+            factor = MULTIPLIER  # what is loaded stays
+            code.op("ldi", r(factor), multiplier)
         low_byte, second, upper = TOTAL.low, BRANCH.low, PARTIAL
         if two_bytes:
-            code.op("mul", r(TOTAL.middle), r(WEIGHT))
+            code.op("mul", r(TOTAL.middle), r(factor))
             code.op("movw", r(upper[0]), r(0))
-            code.op("mul", r(TOTAL.low), r(WEIGHT))
+            code.op("mul", r(TOTAL.low), r(factor))
             if lowest == 0:
                 code.op("mov", r(low_byte), r(0))
             code.op("add", r(upper[0]), r(1))
             code.op("adc", r(upper[1]), r(ZERO))
             return [low_byte, upper[0], upper[1]]
-        code.op("mul", r(TOTAL.high), r(WEIGHT))
+        code.op("mul", r(TOTAL.high), r(factor))
         code.op("movw", r(upper[0]), r(0))
-        code.op("mul", r(TOTAL.low), r(WEIGHT))
+        code.op("mul", r(TOTAL.low), r(factor))
         code.op("mov", r(second), r(1))
         if lowest == 0:
             code.op("mov", r(low_byte), r(0))
-        code.op("mul", r(TOTAL.middle), r(WEIGHT))
+        code.op("mul", r(TOTAL.middle), r(factor))
         code.op("add", r(second), r(0))
         code.op("adc", r(upper[0]), r(1))
         code.op("adc", r(upper[1]), r(ZERO))
         return [low_byte, second, upper[0], upper[1]]
 
-    def _layer3(self, inputs: Sequence[int | str]) -> None:
+    def _layer3(self) -> None:
         """The logits, and the first of the greatest; BRANCH holds the greatest so far."""
-        code, layer = self.code, self.part["layer3"]
-        for action, (weights, bias) in enumerate(zip(layer["weights"], layer["biases"], strict=True)):
-            self._sum(weights, inputs, bias, TOTAL)
+        code = self.code
+        for action, bias in enumerate(self.part["layer3"]["biases"]):
+            self._sum(bias, TOTAL)
             for number, register in enumerate(TOTAL):
                 code.op("sts", f"{LOGITS}+{3 * action + number}", r(register))
             lower = code.label()
@@ -339,21 +303,41 @@ class Unrolled:
             code.op("movw", r(BRANCH.low), r(TOTAL.low))
             code.op("mov", r(BRANCH.high), r(TOTAL.high))
             if action:
-                code.op("ldi", r(WEIGHT), action)
-            code.op("sts", ACTION, r(WEIGHT if action else ZERO))
+                code.op("ldi", r(PARTIAL[0]), action)
+            code.op("sts", ACTION, r(PARTIAL[0] if action else ZERO))
             code.place(lower)
-            self._loaded = None
 
 
-def _places(array: str, count: int, first: int) -> list[int | str]:
-    """Registers for the first inputs of a layer; for the others bytes of `array` from `first` on."""
-    held = min(count, len(FILES))
-    return [*FILES[:held], *(f"{array}+{number}" for number in range(first, first + count - held))]
+FAST: list[int | str] = [*FILES, SPARE]
+
+
+def _places(array: str, count: int, first: int = len(FAST)) -> list[int | str]:
+    """Where a layer's inputs are while it is computed: registers, the spare byte, then bytes of `array` from `first` on."""
+    return [*FAST[:count], *(f"{array}+{first + number}" for number in range(count - len(FAST)))]
+
+
+def _targets(array: str, places: Sequence[int | str], inputs: Sequence[int | str]) -> list[int | str]:
+    """Where a layer's outputs go: to their places if no input is there any more, else to `array` for now."""
+    last = len(places) - 1
+    return [place if number == last or place not in inputs else f"{array}+{number}" for number, place in enumerate(places)]
+
+
+def _take_in(summands: list[Summand], constant: int) -> int:
+    """The constant, once it is part of a partial sum of its sign; 0 if none has room."""
+    for number, (terms, _) in enumerate(summands):
+        if len(terms) > 1 and (terms[0].weight > 0) == (constant > 0) and has_room(terms, abs(constant)):
+            summands[number] = Summand(terms, abs(constant))
+            return constant
+    return 0
+
+
+def _sizes(terms: Sequence[Term]) -> set[int]:
+    return {term.size for term in terms}
 
 
 def registers_for_inputs() -> int:
-    """How many inputs of a layer lie in registers; more need RAM (`kernel_even`)."""
-    return len(FILES)
+    """How many inputs of a layer lie in registers or the spare byte; more need RAM (`kernel_even`)."""
+    return len(FAST)
 
 
 def _aligned(multiplier: int, shift: int) -> tuple[int, int]:

@@ -5,12 +5,10 @@
 #include "frame.h"
 #include "policy.h"
 
-/* Judges the frame that the reader has just completed with `status`. Returns the intersection to be decided; null: none.
- * A request to decide that came in parts is put together in the reader.
- */
-MUST_USE const FLASH struct intersection *dispatch_check(enum frame_status status, struct frame_reader *request);
+/* Judges the frame that the reader has just completed with `status`. Returns the intersection to be decided; null: none. */
+MUST_USE const FLASH struct intersection *dispatch_check(enum frame_status status, const struct frame_reader *request);
 
-/* Where the request to decide has its feature values; and what was decided goes to `inferred`, with the cycles it took. */
+/* Where the decision has its feature values; and what was decided goes to `inferred`, with the cycles it took. */
 MUST_USE const uint8_t *dispatch_values(const struct frame_reader *request);
 void dispatch_decided(const FLASH struct intersection *net, const struct frame_reader *request, uint24 cycles);
 

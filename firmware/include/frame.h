@@ -5,7 +5,7 @@
 #include "policy_dimensions.h"
 #include "types.h"
 
-#define FRAME_VERSION 2
+#define FRAME_VERSION 3
 
 #define FRAME_HEADER_BYTES 4
 #define FRAME_CRC_BYTES 2
@@ -28,11 +28,11 @@ enum frame_status {
 
 /* Decodes in place, byte by byte as they come, so that nothing is left to do when the delimiter arrives. */
 struct frame_reader {
-    uint8_t bytes[FRAME_BYTES_MAX];
     uint8_t length;     /* bytes decoded so far; one more than there is room for: too long */
     uint8_t block_left; /* data bytes still to come in this COBS block */
     uint8_t code;       /* of this block; 0: the frame has not begun */
     uint16_t crc;
+    uint8_t bytes[FRAME_BYTES_MAX]; /* sequence and intersection are 0 as long as they have not come */
 };
 
 void frame_reader_reset(struct frame_reader *reader); /* before the first byte, and after each frame */

@@ -12,6 +12,12 @@
 #ifndef BAUD
 #error "BAUD is not defined"
 #endif
+#if F_CPU < 1000000 || F_CPU > 20000000
+#error "F_CPU is outside of 1 to 20 MHz"
+#endif
+#if BAUD < 1200 || BAUD > 2000000
+#error "BAUD is outside of 1200 to 2000000"
+#endif
 
 /* Baud rate: of the two dividers (16, or 8 with U2X) the one that comes closer; 16 where they are equal,
  * since it samples the line more often. util/setbaud.h would take the first within a whole percentage.
@@ -25,7 +31,7 @@
 #define MAGNITUDE(x) ((x) < 0 ? -(x) : (x))
 #if UBRR_16 < 0 || UBRR_16 > 4095
 #define UART_DOUBLE_SPEED 1
-#elif MAGNITUDE(BAUD_ERROR_PPM(8, UBRR_8)) < MAGNITUDE(BAUD_ERROR_PPM(16, UBRR_16))
+#elif UBRR_8 <= 4095 && MAGNITUDE(BAUD_ERROR_PPM(8, UBRR_8)) < MAGNITUDE(BAUD_ERROR_PPM(16, UBRR_16))
 #define UART_DOUBLE_SPEED 1
 #else
 #define UART_DOUBLE_SPEED 0

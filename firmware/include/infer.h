@@ -18,6 +18,16 @@ extern union decision_or_parts {
 } decision_or_parts __asm__("inferred");
 #define inferred (decision_or_parts.decision)
 
+/* The logits' bytes as they go over the wire: 24 bits each, low byte first */
+#define LOGIT_BYTES 3
+static inline uint8_t inferred_logit_byte(uint8_t number) {
+#ifdef __AVR__
+    return ((const uint8_t *)inferred.logits)[number];
+#else
+    return (uint8_t)(inferred.logits[number / LOGIT_BYTES] >> 8 * (number % LOGIT_BYTES));
+#endif
+}
+
 /* `values`: net->inputs numbers, int16 little-endian, as they come over the wire. */
 #if KERNEL_ID == KERNEL_PORTABLE_C
 void infer(const FLASH struct intersection *net, const uint8_t *values);

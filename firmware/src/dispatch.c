@@ -1,8 +1,6 @@
 /* What the chip answers to each request. */
 #include "dispatch.h"
 
-#include <string.h>
-
 #include "board.h"
 #include "crc.h"
 #include "flash_check.h"
@@ -11,8 +9,8 @@
 #include "stack.h"
 #include "uart.h"
 
-#define FIRMWARE_MAJOR 1
-#define FIRMWARE_MINOR 2
+#define FIRMWARE_MAJOR 2
+#define FIRMWARE_MINOR 0
 
 enum {
     TYPE_HELLO = 0x01,
@@ -40,22 +38,23 @@ enum error_code {
 #define DECIDE_FLAGS 0
 #define DECIDE_COUNT 1
 #define DECIDE_VALUES 2
-#define DECIDE_WANTS_LOGITS 0x01
 #define DECIDE_HAS_LIGHT 0x02
 #define DECIDE_WAS_PUT 0x04 /* the CRC of values and light instead of them: PUT has brought them */
 #define DECIDE_PUT_LENGTH (DECIDE_VALUES + 2)
 #define LIGHT_BYTES 2 /* action in force, seconds that it has been so (255: or more) */
 _Static_assert(DECIDE_VALUES + 2 * POLICY_INPUTS_MAX + LIGHT_BYTES <= POLICY_MAX_PAYLOAD, "a DECIDE request must fit a frame");
-_Static_assert(7 + 4 * POLICY_ACTIONS_MAX <= POLICY_MAX_PAYLOAD, "a DECIDE reply must fit a frame");
+_Static_assert(LOGIT_BYTES * POLICY_ACTIONS_MAX <= POLICY_MAX_PAYLOAD, "a GET reply must fit a frame");
 _Static_assert(16 + POLICY_SHA256_BYTES <= POLICY_MAX_PAYLOAD, "a HELLO reply must fit a frame");
 
-/* PUT: offset, then bytes of values and light. GET: sequence of the decision, then offset and length in its answer */
+/* PUT: offset, then bytes of values and light. GET: sequence of the decision, then offset and length in its logits */
 #define PUT_OFFSET 0
 #define PUT_BYTES 1
 #define GET_SEQUENCE 0
 #define GET_OFFSET 1
 #define GET_LENGTH 2
 #define GET_PAYLOAD_LENGTH 3
+
+#define ALONE __attribute__((noinline)) /* where avr-gcc would make more of it by inlining */
 
 /* As STATS sends them */
 static struct {
@@ -74,18 +73,27 @@ static struct {
 /* The last decision, kept with `inferred` so that a repeated request is answered again without new work */
 static struct {
     bool valid;
-    uint8_t action; /* what was answered: that of `inferred`, or the one in force before its minimum green is over */
     uint8_t sequence;
     uint8_t intersection;
     uint8_t crc[FRAME_CRC_BYTES];
-    uint24 cycles;
+    struct __attribute__((packed)) {
+        uint8_t action; /* that of `inferred`, or the one in force before its minimum green is over */
+        uint8_t phase;
+        uint8_t logits; /* how many */
+        uint24 cycles;
+    } answer; /* as DECIDE's reply begins */
 } last;
+#define ANSWER_BYTES 6
+
+static uint8_t held_action; /* in the decision to be made: the action in force that its minimum green holds */
+#define NOTHING_HELD UINT8_MAX
 
 static bool in_session; /* HELLO has been said since the chip started */
 
 /* What the frame in hand turned out to be */
 static uint8_t error;
 static uint8_t error_detail;
+static bool must_decide;
 
 /* The beginning of a HELLO reply */
 static const FLASH struct __attribute__((packed)) {
@@ -94,7 +102,7 @@ static const FLASH struct __attribute__((packed)) {
     uint8_t intersections, max_payload;
 } self = {FIRMWARE_MAJOR, FIRMWARE_MINOR, KERNEL_ID, MIN_GREEN_S, BOARD_F_CPU_HZ, BOARD_BAUD, POLICY_INTERSECTIONS, POLICY_MAX_PAYLOAD};
 
-__attribute__((noinline)) static void count(uint16_t *counter) {
+ALONE static void count(uint16_t *counter) {
     const uint16_t next = *counter + 1;
     if (next != 0) {
         *counter = next;
@@ -105,164 +113,166 @@ uint32_t dispatch_decisions(void) {
     return counters.decisions;
 }
 
-static void refuse(uint8_t code, uint8_t detail) {
-    error = code;
-    error_detail = detail;
-}
-
-static bool is_last(const struct frame_reader *request, uint8_t sequence) {
-    return last.valid && last.sequence == sequence && last.intersection == request->bytes[FRAME_AT_INTERSECTION];
+/* Whether the last decision is the request's intersection's, and has this sequence number */
+ALONE static bool is_last(const struct frame_reader *request, uint8_t sequence) {
+    return last.sequence == sequence && last.intersection == request->bytes[FRAME_AT_INTERSECTION] && last.valid;
 }
 
 static bool is_repeat(const struct frame_reader *request) {
     const uint8_t *crc = request->bytes + request->length - FRAME_CRC_BYTES;
-    return is_last(request, request->bytes[FRAME_AT_SEQUENCE]) && last.crc[0] == crc[0] && last.crc[1] == crc[1];
+    return last.crc[0] == crc[0] && last.crc[1] == crc[1] && is_last(request, request->bytes[FRAME_AT_SEQUENCE]);
 }
 
-static uint8_t light_at(const FLASH struct intersection *net) {
-    return FRAME_AT_PAYLOAD + DECIDE_VALUES + 2 * net->inputs;
-}
-
-/* Makes a request whose values were put the same that it would have been in one piece; false if they are not those that the
- * request means. The frame's CRC stays its last two bytes: a repeat is known by it.
- */
-static bool put_together(struct frame_reader *request, uint8_t length) {
-    uint8_t *values = request->bytes + FRAME_AT_PAYLOAD + DECIDE_VALUES;
+/* Whether what was put, `length` bytes, is what the request means */
+static bool is_put(uint8_t length, const uint8_t *wanted_crc) {
+    const uint8_t *byte = decision_or_parts.parts;
     uint16_t crc = CRC_INITIAL;
-    for (uint8_t i = 0; i < length; i++) {
-        crc = crc_update(crc, decision_or_parts.parts[i]);
+    for (; length != 0; length--) {
+        crc = crc_update(crc, *byte++);
     }
-    crc = crc_update(crc_update(crc, values[0]), values[1]);
-    if (last.valid || crc != 0) { /* a decision has taken their place; or these are others */
-        return false;
-    }
-    uint8_t *frame_crc = values + length;
-    memmove(frame_crc, values + 2, FRAME_CRC_BYTES);
-    memcpy(values, decision_or_parts.parts, length);
-    request->length = FRAME_AT_PAYLOAD + DECIDE_VALUES + length + FRAME_CRC_BYTES;
-    return true;
+    crc = crc_update(crc, wanted_crc[0]);
+    return crc_update(crc, wanted_crc[1]) == 0 && !last.valid; /* a decision takes its place */
 }
 
-/* The intersection to be decided; null if the request is refused, or repeats the last one. */
-static const FLASH struct intersection *check_decide(struct frame_reader *request, const FLASH struct intersection *net) {
+/* What follows returns an enum error_code, with its detail in `error_detail`; ERROR_NONE for a request that can be answered. */
+
+ALONE static uint8_t check_decide(const struct frame_reader *request, const FLASH struct intersection *net) {
     const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
-    const uint8_t length = frame_payload_length(request), flags = length != 0 ? payload[DECIDE_FLAGS] : 0;
-    const bool has_light = (flags & DECIDE_HAS_LIGHT) != 0, was_put = (flags & DECIDE_WAS_PUT) != 0;
-    const uint8_t put_length = 2 * net->inputs + (has_light ? LIGHT_BYTES : 0);
-    const uint8_t expected = was_put ? DECIDE_PUT_LENGTH : DECIDE_VALUES + put_length;
-    if (length != expected || payload[DECIDE_COUNT] != net->inputs) {
-        refuse(ERROR_BAD_LENGTH, expected);
-    } else if (is_repeat(request)) {
+    const uint8_t length = frame_payload_length(request), least_s = MIN_GREEN_S, inputs = net->inputs;
+    const uint8_t flags = length != 0 ? payload[DECIDE_FLAGS] : 0;
+    const uint8_t *light = dispatch_values(request) + 2 * inputs;
+    const bool was_put = (flags & DECIDE_WAS_PUT) != 0;
+    uint8_t put_length = 2 * inputs;
+    if ((flags & DECIDE_HAS_LIGHT) != 0) {
+        put_length += LIGHT_BYTES;
+    }
+    error_detail = was_put ? DECIDE_PUT_LENGTH : DECIDE_VALUES + put_length;
+    if (length != error_detail || payload[DECIDE_COUNT] != inputs) {
+        return ERROR_BAD_LENGTH;
+    }
+    if (is_repeat(request)) {
         count(&counters.repeats);
-    } else if (was_put && !put_together(request, put_length)) {
-        refuse(ERROR_BAD_PARTS, 0);
-    } else if (has_light && request->bytes[light_at(net)] >= net->actions) {
-        refuse(ERROR_BAD_PHASE, net->actions);
-    } else {
-        return net;
+        return ERROR_NONE;
     }
-    return NULL;
+    if (was_put && !is_put(put_length, payload + DECIDE_VALUES)) {
+        error_detail = 0;
+        return ERROR_BAD_PARTS;
+    }
+    held_action = NOTHING_HELD;
+    if ((flags & DECIDE_HAS_LIGHT) != 0) {
+        error_detail = net->actions;
+        if (light[0] >= error_detail) {
+            return ERROR_BAD_PHASE;
+        }
+        if (light[1] < least_s) {
+            held_action = light[0];
+        }
+    }
+    must_decide = true;
+    return ERROR_NONE;
 }
 
-static void check_put(const struct frame_reader *request) {
-    const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
-    const uint8_t length = frame_payload_length(request) - PUT_BYTES; /* of an empty payload: 255, too much */
+static uint8_t check_put(const uint8_t *payload, uint8_t length) {
     const uint8_t room = sizeof decision_or_parts.parts;
-    if (length > room || payload[PUT_OFFSET] > room - length) {
-        refuse(ERROR_BAD_LENGTH, room);
-        return;
+    length -= PUT_BYTES; /* of an empty payload: 255, too much */
+    error_detail = room;
+    if (length > room || payload[PUT_OFFSET] > (uint8_t)(room - length)) {
+        return ERROR_BAD_LENGTH;
     }
     last.valid = false;
-    memcpy(decision_or_parts.parts + payload[PUT_OFFSET], payload + PUT_BYTES, length);
+    uint8_t *part = decision_or_parts.parts + payload[PUT_OFFSET];
+    for (; length != 0; length--) {
+        *part++ = *++payload;
+    }
+    return ERROR_NONE;
 }
 
-static void check_get(const struct frame_reader *request) {
+static uint8_t check_get(const struct frame_reader *request, uint8_t room) {
+    const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
+    const uint8_t wanted = payload[GET_LENGTH];
+    error_detail = GET_PAYLOAD_LENGTH;
     if (frame_payload_length(request) != GET_PAYLOAD_LENGTH) {
-        refuse(ERROR_BAD_LENGTH, GET_PAYLOAD_LENGTH);
-    } else if (!is_last(request, request->bytes[FRAME_AT_PAYLOAD + GET_SEQUENCE])) {
-        refuse(ERROR_BAD_PARTS, 0);
+        return ERROR_BAD_LENGTH;
     }
+    error_detail = room;
+    if (wanted > room || payload[GET_OFFSET] > (uint8_t)(room - wanted)) {
+        return ERROR_BAD_LENGTH;
+    }
+    error_detail = 0;
+    return is_last(request, payload[GET_SEQUENCE]) ? ERROR_NONE : ERROR_BAD_PARTS;
 }
 
-/* DECIDE, PUT and GET: what takes a sound flash, a session and an intersection */
-static const FLASH struct intersection *check_in_session(struct frame_reader *request, uint8_t type) {
-    const uint8_t number = request->bytes[FRAME_AT_INTERSECTION];
-    if (!flash_is_sound()) {
-        refuse(ERROR_FLASH_CORRUPT, 0);
-    } else if (!in_session) {
-        refuse(ERROR_NO_SESSION, board_reset_cause());
-    } else if (number >= POLICY_INTERSECTIONS) {
-        refuse(ERROR_BAD_INTERSECTION, POLICY_INTERSECTIONS);
-    } else if (type == TYPE_PUT) {
-        check_put(request);
-    } else if (type == TYPE_GET) {
-        check_get(request);
+static uint8_t check_good(const struct frame_reader *request) {
+    const uint8_t type = request->bytes[FRAME_AT_TYPE], number = request->bytes[FRAME_AT_INTERSECTION];
+    error_detail = type;
+    if (type == 0 || type > TYPE_GET) {
+        return ERROR_UNKNOWN_TYPE;
+    }
+    error_detail = 0;
+    if (type == TYPE_HELLO || type == TYPE_STATS) {
+        return frame_payload_length(request) != 0 ? ERROR_BAD_LENGTH : ERROR_NONE;
+    }
+    if (!flash_is_sound()) { /* from here on: what takes a sound flash, a session and an intersection */
+        return ERROR_FLASH_CORRUPT;
+    }
+    if (!in_session) {
+        error_detail = board_reset_cause();
+        return ERROR_NO_SESSION;
+    }
+    if (number >= POLICY_INTERSECTIONS) {
+        error_detail = POLICY_INTERSECTIONS;
+        return ERROR_BAD_INTERSECTION;
+    }
+    const FLASH struct intersection *net = &policy_intersections[number];
+    if (type == TYPE_DECIDE) {
+        return check_decide(request, net);
+    }
+    return type == TYPE_PUT ? check_put(request->bytes + FRAME_AT_PAYLOAD, frame_payload_length(request))
+                            : check_get(request, LOGIT_BYTES * net->actions);
+}
+
+const FLASH struct intersection *dispatch_check(enum frame_status status, const struct frame_reader *request) {
+    uint16_t *counter = &counters.good;
+    must_decide = false;
+    error = (uint8_t)status;
+    error_detail = 0;
+    if (status == FRAME_GOOD) {
+        error = check_good(request);
+    } else if (status == FRAME_BAD_VERSION) {
+        error_detail = FRAME_VERSION;
     } else {
-        return check_decide(request, &policy_intersections[number]);
-    }
-    return NULL;
-}
-
-static const FLASH struct intersection *check_good(struct frame_reader *request) {
-    const uint8_t type = request->bytes[FRAME_AT_TYPE];
-    if (type == TYPE_DECIDE || type == TYPE_PUT || type == TYPE_GET) {
-        return check_in_session(request, type);
-    }
-    if (type != TYPE_HELLO && type != TYPE_STATS) {
-        refuse(ERROR_UNKNOWN_TYPE, type);
-    } else if (frame_payload_length(request) != 0) {
-        refuse(ERROR_BAD_LENGTH, 0);
-    }
-    return NULL;
-}
-
-const FLASH struct intersection *dispatch_check(enum frame_status status, struct frame_reader *request) {
-    refuse((uint8_t)status, 0);
-    if (status == FRAME_BAD_CRC) {
-        count(&counters.bad_crc);
-    } else if (status >= FRAME_TOO_LONG) {
-        count(&counters.malformed);
-        if (status == FRAME_TOO_LONG) {
+        counter = &counters.malformed;
+        if (status == FRAME_BAD_CRC) {
+            counter = &counters.bad_crc;
+        } else if (status == FRAME_TOO_LONG) {
             error_detail = POLICY_MAX_PAYLOAD;
         }
-    } else {
-        count(&counters.good);
-        if (status == FRAME_GOOD) {
-            return check_good(request);
-        }
-        error_detail = FRAME_VERSION;
     }
-    return NULL;
+    count(counter);
+    return must_decide ? &policy_intersections[request->bytes[FRAME_AT_INTERSECTION]] : NULL;
 }
 
 const uint8_t *dispatch_values(const struct frame_reader *request) {
-    return request->bytes + FRAME_AT_PAYLOAD + DECIDE_VALUES;
+    const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
+    return (payload[DECIDE_FLAGS] & DECIDE_WAS_PUT) != 0 ? decision_or_parts.parts : payload + DECIDE_VALUES;
 }
 
 void dispatch_decided(const FLASH struct intersection *net, const struct frame_reader *request, uint24 cycles) {
     last.valid = true;
     last.sequence = request->bytes[FRAME_AT_SEQUENCE];
     last.intersection = request->bytes[FRAME_AT_INTERSECTION];
-    last.crc[0] = request->bytes[request->length - 2];
-    last.crc[1] = request->bytes[request->length - 1];
-    last.cycles = cycles;
-    last.action = inferred.action;
-    const uint8_t *light = request->bytes + light_at(net);
-    const uint8_t least_s = MIN_GREEN_S;
-    if ((request->bytes[FRAME_AT_PAYLOAD + DECIDE_FLAGS] & DECIDE_HAS_LIGHT) != 0 && light[1] < least_s) {
-        last.action = light[0];
-    }
+    const uint8_t *crc = request->bytes + request->length - FRAME_CRC_BYTES;
+    last.crc[0] = crc[0];
+    last.crc[1] = crc[1];
+    const uint8_t action = held_action != NOTHING_HELD ? held_action : inferred.action;
+    last.answer.action = action;
+    last.answer.phase = net->phases[action];
+    last.answer.logits = net->actions;
+    last.answer.cycles = cycles;
     counters.decisions++;
     if (cycles > counters.cycles_max) {
         counters.cycles_max = cycles;
     }
-}
-
-/* The reply repeats the request's sequence and intersection, as far as it got. */
-static void begin(const struct frame_reader *request, uint8_t type) {
-    const bool has_header = request->length >= FRAME_HEADER_BYTES;
-    frame_begin(type, has_header ? request->bytes[FRAME_AT_SEQUENCE] : 0,
-                has_header ? request->bytes[FRAME_AT_INTERSECTION] : 0);
 }
 
 static void answer_hello(void) {
@@ -274,54 +284,21 @@ static void answer_hello(void) {
     frame_put(board_boot_count());
 }
 
-typedef void (*byte_sink)(uint8_t byte);
-
-/* What DECIDE answers, byte by byte */
-static void tell_decision(const struct frame_reader *request, bool with_logits, byte_sink tell) {
-    const FLASH struct intersection *net = &policy_intersections[request->bytes[FRAME_AT_INTERSECTION]];
-    tell(last.action);
-    tell(net->phases[last.action]);
-    const uint24 cycles = last.cycles;
-    tell((uint8_t)cycles);
-    tell((uint8_t)(cycles >> 8));
-    tell((uint8_t)(cycles >> 16));
-    tell(0);
-    const uint8_t logits = with_logits ? net->actions : 0;
-    tell(logits);
-    for (uint8_t a = 0; a < logits; a++) {
-        const int24 logit = inferred.logits[a];
-        tell((uint8_t)logit);
-        tell((uint8_t)(logit >> 8));
-        tell((uint8_t)(logit >> 16));
-        tell(logit < 0 ? UINT8_MAX : 0);
+/* The CRC of the logits stands for them; it is reckoned while the bytes before it are on their way. */
+static void answer_decide(uint8_t logits_length) {
+    frame_put_bytes(&last.answer, ANSWER_BYTES);
+    uint16_t crc = CRC_INITIAL;
+    for (uint8_t i = 0; i < logits_length; i++) {
+        crc = crc_update(crc, inferred_logit_byte(i));
     }
+    frame_put_bytes(&crc, sizeof crc);
 }
 
-/* Of GET's answer the part that is asked for, and the CRC of it as a whole */
-static struct {
-    uint8_t skipped, taken;
-    uint16_t crc;
-} window;
-
-static void tell_window(uint8_t byte) {
-    window.crc = crc_update(window.crc, byte);
-    if (window.skipped != 0) {
-        window.skipped--;
-    } else if (window.taken != 0) {
-        window.taken--;
-        frame_put(byte);
+static void answer_get(const uint8_t *payload) {
+    uint8_t at = payload[GET_OFFSET];
+    for (uint8_t left = payload[GET_LENGTH]; left != 0; left--) {
+        frame_put(inferred_logit_byte(at++));
     }
-}
-
-static void answer_get(const struct frame_reader *request) {
-    const uint8_t wanted = request->bytes[FRAME_AT_PAYLOAD + GET_LENGTH];
-    window.skipped = request->bytes[FRAME_AT_PAYLOAD + GET_OFFSET];
-    window.taken = wanted < POLICY_MAX_PAYLOAD ? wanted : POLICY_MAX_PAYLOAD;
-    window.crc = CRC_INITIAL;
-    tell_decision(request, true, tell_window);
-    const uint16_t crc = window.crc;
-    tell_window((uint8_t)crc);
-    tell_window((uint8_t)(crc >> 8));
 }
 
 static void answer_stats(void) {
@@ -333,22 +310,21 @@ static void answer_stats(void) {
 }
 
 void dispatch_answer(const struct frame_reader *request) {
-    if (error != ERROR_NONE) {
-        begin(request, TYPE_ERROR);
+    const uint8_t *bytes = request->bytes;
+    const uint8_t type = bytes[FRAME_AT_TYPE];
+    const bool refused = error != ERROR_NONE;
+    frame_begin(refused ? TYPE_ERROR : type | TYPE_REPLY, bytes[FRAME_AT_SEQUENCE], bytes[FRAME_AT_INTERSECTION]);
+    if (refused) {
         frame_put(error);
         frame_put(error_detail);
-    } else {
-        const uint8_t type = request->bytes[FRAME_AT_TYPE];
-        begin(request, type | TYPE_REPLY);
-        if (type == TYPE_DECIDE) {
-            tell_decision(request, (request->bytes[FRAME_AT_PAYLOAD + DECIDE_FLAGS] & DECIDE_WANTS_LOGITS) != 0, frame_put);
-        } else if (type == TYPE_GET) {
-            answer_get(request);
-        } else if (type == TYPE_HELLO) {
-            answer_hello();
-        } else if (type == TYPE_STATS) {
-            answer_stats();
-        }
+    } else if (type == TYPE_DECIDE) {
+        answer_decide(LOGIT_BYTES * last.answer.logits);
+    } else if (type == TYPE_GET) {
+        answer_get(bytes + FRAME_AT_PAYLOAD);
+    } else if (type == TYPE_HELLO) {
+        answer_hello();
+    } else if (type == TYPE_STATS) {
+        answer_stats();
     }
     frame_end();
 }

@@ -14,6 +14,8 @@ void frame_reader_reset(struct frame_reader *reader) {
     reader->block_left = 0;
     reader->code = 0;
     reader->crc = CRC_INITIAL;
+    reader->bytes[FRAME_AT_SEQUENCE] = 0;
+    reader->bytes[FRAME_AT_INTERSECTION] = 0;
 }
 
 static enum frame_status judge(const struct frame_reader *reader) {

@@ -17,9 +17,10 @@ __attribute__((OS_main)) int main(void); /* it has nobody's registers to save */
 static struct frame_reader request;
 
 static inline void decide(const FLASH struct intersection *net) {
+    const uint8_t *values = dispatch_values(&request);
     board_led(true);
     cycles_start();
-    infer(net, dispatch_values(&request));
+    infer(net, values);
     FAULT_SLOWDOWN();
     const uint24 cycles = cycles_stop();
     board_led(false);

@@ -22,11 +22,6 @@ class ElfImage:
     symbols: dict[str, int]
 
     @property
-    def flash_end(self) -> int:
-        """First byte of flash behind the image."""
-        return max(address + len(content) for address, content in self.chunks)
-
-    @property
     def heap_start(self) -> int | None:
         """RAM address of the first byte behind the statics; None without such a symbol."""
         for name in ("__heap_start", "_end"):

@@ -17,6 +17,7 @@ from typing import Any
 
 from cffi import FFI
 
+from streetflow.cache import cache_folder, cannot_cache
 from streetflow.errors import InputError
 
 SOURCE = Path(__file__).with_name("simavr_glue.c")
@@ -31,29 +32,27 @@ def simavr_library() -> tuple[FFI, Any]:
     """cffi's FFI with the glue's types, and the loaded library. InputError naming what to install if it can't be built."""
     ffi = FFI()
     ffi.cdef(_declarations(HEADER.read_text(encoding="utf-8")))
-    library = build_library(cache_folder())
+    library = build_library(cache_folder() / "simavr")
     try:
         return ffi, ffi.dlopen(str(library))
     except OSError as fault:
         raise InputError("simavr", "", f"{NEEDS_SIMAVR} ({fault})") from fault
 
 
-def cache_folder() -> Path:
-    """Where built libraries are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "tinylight-hil" / "simavr"
-
-
 def build_library(folder: Path) -> Path:
-    """The compiled glue in `folder`, built if it is not there yet; safe beside other processes that do the same."""
+    """The compiled glue in `folder`, built if it is not there yet; safe beside other processes that do the same.
+    InputError where it can't be built or kept."""
     compiler = _compiler()
     preprocessed = _run([*compiler, *FLAGS, "-E", str(SOURCE)])
     key = hashlib.sha256(b"\0".join((preprocessed, " ".join((*compiler, *FLAGS)).encode()))).hexdigest()[:16]
     library = folder / f"simavr_glue-{key}.so"
     if library.exists():
         return library
-    folder.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(suffix=".so", dir=folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(suffix=".so", dir=folder)
+    except OSError as fault:
+        raise cannot_cache(folder, fault) from None
     os.close(handle)
     try:
         _run([*compiler, *FLAGS, "-shared", "-o", temporary, str(SOURCE), "-lsimavr"])

@@ -8,6 +8,8 @@ import typer
 
 from hil.commands.common import say
 
+F_CPU_HZ = 16_000_000  # of an Uno
+
 
 def board(
     link: Annotated[
@@ -35,10 +37,12 @@ def board(
     from hil.boards.pseudo_terminal import PseudoTerminal
     from hil.boards.simavr import SimavrBoard
     from hil.build import build_firmware
+    from hil.setting import require_possible
 
+    require_possible(F_CPU_HZ, baud)
     loader = bootloader or find_bootloader()
     elf = build_firmware(policy, baud=baud).elf if policy is not None else None
-    with SimavrBoard(elf, f_cpu_hz=16_000_000, baud=baud, bootloader=loader) as chip:
+    with SimavrBoard(elf, f_cpu_hz=F_CPU_HZ, baud=baud, bootloader=loader) as chip:
         port = PseudoTerminal(link)
         try:
             uno = EmulatedUno(chip, port, tell=lambda text: say(text, style="dim"))

@@ -14,6 +14,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from streetflow import writable
 from streetflow.errors import InputError
 
 console = Console()
@@ -52,39 +53,14 @@ ClearanceOption = Annotated[
 ]
 
 
-def parse_flows(text: str, count: int) -> list[int]:
-    """Flow numbers of `0-4,7` in order, each once. InputError if it isn't such a list or names a flow >= count."""
-    numbers: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise InputError("--flows", "", f"{part!r} is not a number or a range such as 0-9")
-        end = int(last) if dash else int(first)
-        if end < int(first):
-            raise InputError("--flows", "", f"{part!r} runs backwards")
-        if end >= count:
-            raise InputError("--flows", "", f"there is no flow {end}: the network has flows 0 to {count - 1}")
-        numbers += [number for number in range(int(first), end + 1) if number not in numbers]
-    return numbers
-
-
-def trained_policy(network: str) -> Path:
-    from model import pretrained_policy
-
-    try:
-        return pretrained_policy(network)
-    except FileNotFoundError as fault:
-        raise InputError("--policy", "", f"{fault}; name a policy file, or train one with `tinylight train`") from None
-
-
-def require_writable(file: Path | None) -> None:
-    """Finds out before the work, not after it, that the result can't be written."""
-    if file is None:
-        return
-    if not file.parent.is_dir():
-        raise InputError(file, "", f"can't be written: there is no folder {file.parent}")
-    if file.is_dir():
-        raise InputError(file, "", "can't be written: it is a folder")
+def require_writable(*files: Path | None) -> None:
+    """Finds out before the work, not after it, that a result can't be written. InputError; files that aren't asked for are
+    None."""
+    asked = [file for file in files if file is not None]
+    for number, file in enumerate(asked):
+        if file in asked[:number]:
+            raise InputError(file, "", "two results can't be written to one file")
+        writable.require_writable(file)
 
 
 def progress_bar() -> Progress:

@@ -48,10 +48,10 @@ def cost(
     from model.cost import costs
     from model.cost_figure import MeasuredPoint, draw, paper_travel_times, table_travel_times
 
-    for file in (figure, json_file):
-        require_writable(file)
+    require_writable(figure, json_file)
     if figure is not None:
         _require_matplotlib()
+    times = paper_travel_times() if table is None else table_travel_times(table)
     geometry, where = _geometry(network, intersection)
     counted = costs(geometry)
     _show_costs(counted, geometry, where)
@@ -61,7 +61,6 @@ def cost(
     if measured:
         _show_measured(measured)
     if figure is not None:
-        times = paper_travel_times() if table is None else table_travel_times(table)
         points = [
             MeasuredPoint(m.policy, round(m.parameters / m.intersections), round(m.flops), m.cycles_p50, m.flash_bytes)
             for m in measured

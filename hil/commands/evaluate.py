@@ -17,7 +17,6 @@ from hil.commands.common import (
     JsonOption,
     NetworkOption,
     console,
-    parse_flows,
     progress_bar,
     require_writable,
 )
@@ -55,10 +54,9 @@ def evaluate(
     from hil.json_file import write_json
     from model.evaluate import evaluate as run
     from streetflow.environment import Environment
-    from streetflow.network import find_network
+    from streetflow.network import find_network, parse_flows
 
-    require_writable(json_file)
-    require_writable(trips_file)
+    require_writable(json_file, trips_file)
     measured: list[Mapping[str, float | None]] = []
     trips: list[tuple[int, Trips]] = []
 

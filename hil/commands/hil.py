@@ -16,7 +16,6 @@ from hil.commands.common import (
     progress_bar,
     require_writable,
     say,
-    trained_policy,
 )
 from streetflow.errors import InputError
 
@@ -71,8 +70,9 @@ def hil(
         ),
     ] = "one",
     logits: Annotated[
-        bool, typer.Option(help="Have the chip send all logits, to be compared; without them replies are shorter.")
-    ] = True,
+        bool,
+        typer.Option(help="Fetch all logits of every decision, instead of comparing their CRC."),
+    ] = False,
     min_green: Annotated[
         int, typer.Option("--min-green", metavar="S", min=0, max=255, help="Seconds that a light stays green at least.")
     ] = 0,
@@ -82,7 +82,7 @@ def hil(
 
     The simulator steps the network; at every decision the features go over the serial line to the board, which runs the pruned
     8-bit network and answers with the phase. The verdict covers latency (0.1 s), flash and RAM, equality with the integer
-    reference on every logit, and the traffic's travel time. Exit code 1 if any verdict fails.
+    reference on every logit (by their CRC), and the traffic's travel time. Exit code 1 if any verdict fails.
     """
     from hil.boards.find_port import AUTO, find_port
     from hil.fault_spec import FaultSpec
@@ -113,7 +113,7 @@ def hil(
         Job.named(
             name,
             flow,
-            policy or trained_policy(name),
+            policy,
             board=board,
             engine=engine,
             f_cpu_hz=f_cpu,

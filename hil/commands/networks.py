@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from hil.commands.common import JsonOption, console
+from hil.commands.common import JsonOption, console, require_writable
 
 
 def networks(json_file: JsonOption = None) -> None:
@@ -11,6 +11,7 @@ def networks(json_file: JsonOption = None) -> None:
     from model import pretrained_policies
     from streetflow.network import list_networks
 
+    require_writable(json_file)
     found = list_networks()
     table = Table()
     for heading in ("network", "source", "flows", "horizon s", "trained policy"):

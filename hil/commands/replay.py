@@ -39,8 +39,7 @@ def replay(
     from streetflow.recording import Recorder
     from streetflow.replay_page import write_replay_page
 
-    for file in (out, json_file):
-        require_writable(file)
+    require_writable(out, json_file)
     found = find_network(network)
     controller, name, policy_clearance = make_controller(agent, integer=None)
     environment = Environment(found, flow, clearance=clearance or policy_clearance)

@@ -21,7 +21,7 @@ def share(
     from hil.port_server import PortServer
 
     host, colon, number = listen.rpartition(":")
-    if not colon or not number.isdecimal() or int(number) > 65_535:
+    if not colon or not number.isdecimal() or len(number) > 5 or int(number) > 65_535:
         raise InputError("--listen", "", f"{listen!r} is not HOST:PORT")
     server = PortServer(port, host, int(number))
     for kind in (signal.SIGINT, signal.SIGTERM):

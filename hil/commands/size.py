@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hil.commands.common import JsonOption, KernelOption, NetworkOption, console, require_writable, say, trained_policy
+from hil.commands.common import JsonOption, KernelOption, NetworkOption, console, require_writable, say
 
 
 def size(
@@ -30,12 +30,15 @@ def size(
     """
     from hil.build import build_firmware
     from hil.footprint import measure
+    from hil.job import trained_policy
     from hil.json_file import write_json
+    from hil.setting import require_possible
     from hil.size_change import read_sizes, size_table
     from hil.verdict import FLASH_LIMIT_BYTES, SRAM_LIMIT_BYTES
     from model.policy import load_policy
 
     require_writable(json_file)
+    require_possible(f_cpu, baud)
     before = None if against is None else read_sizes(against)
     file = policy or trained_policy(network)
     parameters = sum(part.n_parameters for part in load_policy(file).intersections)

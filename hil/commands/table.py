@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from hil.commands.common import console, errors, parse_flows, require_writable, say
+from hil.commands.common import console, errors, require_writable, say
 from streetflow.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ def table(
     from model.table_compare import by_network, default_reference, table_rows
     from model.table_jobs import expand_models, plan, planned_cells
     from model.table_report import ordered, write_report
-    from streetflow.network import find_network
+    from streetflow.network import find_network, parse_flows
 
     stem = out or work / "table"
-    if out is not None:
-        require_writable(out.with_suffix(".json"))
+    if out is not None or work.is_dir():  # else the folder is made by the runs
+        require_writable(*(stem.with_suffix(suffix) for suffix in (".csv", ".json", ".md")))
     names = ordered(_networks(networks))
     count = min(len(find_network(name).flow_files) for name in names)
     jobs, dashes = plan(names, expand_models(models), parse_flows(flows, count))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from hil.commands.common import JsonOption, NetworkOption, console, parse_flows, progress_bar, require_writable, say
+from hil.commands.common import JsonOption, NetworkOption, console, progress_bar, require_writable, say
 from streetflow.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,6 +75,14 @@ def train(
     halve_every: Annotated[
         int, typer.Option(metavar="N", min=1, help="Refinement episodes until the learning rate halves.")
     ] = 10,
+    rounded_episodes: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="The refinement's last N episodes act and learn through the chip's rounding.",
+        ),
+    ] = 0,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Any other field of model.config.TrainingConfig, e.g. gamma=0.95."),
@@ -95,8 +103,8 @@ def train(
 ) -> None:
     """Train a policy: search the super-graph, prune it to two features and one component a layer, refine, quantise.
 
-    The defaults are the paper's. Stopped in the middle, it leaves FILE.checkpoint; the same command goes on from there
-    and ends with the same policy as without the stop.
+    The defaults are the paper's. Every 16 episodes it writes FILE.checkpoint: stopped later, the same command goes on from
+    there and ends with the same policy as without the stop.
     """
     try:
         import torch
@@ -106,14 +114,14 @@ def train(
     from model.train_policy import searched_features, train_policy
     from model.training import EpisodeRow, Progress
     from model.training_log import write_log
-    from streetflow.network import find_network
+    from streetflow.network import find_network, parse_flows
 
     if device not in ("cpu", "cuda"):
         raise InputError("--device", "", f"is cpu or cuda, not {device!r}")
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("--device", "", "PyTorch finds no CUDA device here")
-    for file in (out, log, json_file):
-        require_writable(file)
+    checkpoint = out.with_name(f"{out.name}.checkpoint")
+    require_writable(out, checkpoint, log, json_file)
     config = _config(
         settings or [],
         search_episodes=search_episodes,
@@ -128,6 +136,7 @@ def train(
         double_q=double_q,
         updates_per_decision=updates_per_decision,
         halve_every=halve_every,
+        rounded_episodes=rounded_episodes,
     )
     found = find_network(network)
     found.flow_file(flow)
@@ -135,7 +144,6 @@ def train(
         _require_baseline_options(context)
         _train_baseline(model, found, flow, seed, clearance, out)
         return
-    checkpoint = out.with_name(f"{out.name}.checkpoint")
     resume_from = checkpoint if checkpoint.is_file() else None
     if resume_from is not None:
         say(f"going on from {checkpoint}", style="dim")
@@ -188,15 +196,15 @@ def _config(settings: Sequence[str], **options: Any) -> "TrainingConfig":
     for each in settings:
         name, equals, text = each.partition("=")
         if not equals or name not in defaults:
-            raise InputError("--set", each, f"must be NAME=VALUE with one of {', '.join(defaults)}")
+            raise InputError("--set", each[:60], f"must be NAME=VALUE with one of {', '.join(defaults)}")
         try:
             value = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            raise InputError("--set", each, f"{text!r} is neither a number nor a tuple of numbers") from None
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            raise InputError("--set", name, f"{text[:60]!r} is neither a number nor a tuple of numbers") from None
         usual = defaults[name]
         kinds = (int, type(None)) if usual is None else (int, float) if isinstance(usual, float) else (type(usual),)
         if not isinstance(value, kinds) or isinstance(value, bool) is not isinstance(usual, bool):
-            raise InputError("--set", each, f"{text} isn't of the kind of the default, {usual}")
+            raise InputError("--set", name, f"{text[:60]} isn't of the kind of the default, {usual}")
         options[name] = value
     return TrainingConfig(**options)
 

@@ -19,7 +19,7 @@ HELLO, DECIDE, STATS, ERROR = 0x01, 0x02, 0x03, 0xFF
 REPLY = 0x80
 
 
-def content(kind: int, sequence: int, intersection: int, payload: bytes = b"", version: int = 2) -> bytes:
+def content(kind: int, sequence: int, intersection: int, payload: bytes = b"", version: int = 3) -> bytes:
     return bytes([version, kind, sequence, intersection]) + payload
 
 
@@ -33,7 +33,7 @@ def good(name: str, kind: int, sequence: int, intersection: int, payload: bytes 
         "name": name,
         "kind": "good",
         "encoded_hex": cobs.encode(closed(content(kind, sequence, intersection, payload))).hex(),
-        "version": 2,
+        "version": 3,
         "type": kind,
         "sequence": sequence,
         "intersection": intersection,
@@ -65,7 +65,7 @@ def payload_with_crc_byte_zero(high: bool) -> bytes:
     raise AssertionError("CRC-16 takes every value")
 
 
-def decide(values: list[int], flags: int = 1) -> bytes:
+def decide(values: list[int], flags: int = 0) -> bytes:
     return struct.pack(f"<BB{len(values)}h", flags, len(values), *values)
 
 
@@ -78,10 +78,12 @@ def good_frames() -> list[dict[str, Any]]:
         good("decide, three values", DECIDE, 1, 0, decide([1, -1, 300])),
         good("decide, all zero", DECIDE, 2, 0, decide([0] * 21)),
         good("decide, extreme values", DECIDE, 3, 2, decide([32767, -32768] * 10 + [256])),
-        good("decide, no logits wanted", DECIDE, 4, 1, decide([5, 6, 7], flags=0)),
-        good("decide, with the light's state", DECIDE, 5, 0, decide([1, -1, 300], flags=3) + bytes([2, 255])),
+        good("decide, values put before", DECIDE, 4, 1, bytes([4, 3, 0x12, 0x34])),
+        good("put", 0x04, 5, 1, bytes([12, 1, 0, 255])),
+        good("get", 0x05, 6, 1, bytes([4, 0, 27])),
+        good("decide, with the light's state", DECIDE, 5, 0, decide([1, -1, 300], flags=2) + bytes([2, 255])),
         good("error reply", ERROR, 9, 3, bytes([4, 44])),
-        good("decide reply", DECIDE | REPLY, 8, 0, struct.pack("<BBIB3i", 2, 7, 26_513, 3, -8_388_608, 0, 8_388_607)),
+        good("decide reply", DECIDE | REPLY, 8, 0, struct.pack("<BBB3sH", 2, 7, 9, (26_513).to_bytes(3, "little"), 0x1234)),
         good("unknown type", 0x55, 7, 0),
         good("header all zero but the version", 0, 0, 0),
         good("payload of one zero", 0x40, 1, 1, b"\0"),

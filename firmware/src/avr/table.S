@@ -16,10 +16,10 @@
 #define STAGE _SFR_IO_ADDR(GPIOR0) /* bits of a matrix: what is done with its sums */
 #define FROM_EVEN 0                /* begins with the first input, in kernel_even */
 #define FROM_ODD 1                 /* ... in kernel_odd */
-#define PLAIN 2                    /* stored as they are: logits */
+#define PLAIN 2                    /* they are the layer's outputs as they are: logits */
 #define TOTALS 3                   /* one of several branches of layer 1 */
 #define ADD 4                      /* added to the branches before it */
-#define STORE 5                    /* others follow */
+#define STORE 5                    /* stored: others follow, or PLAIN */
 
     .section .bss.kernel_even, "aw", @nobits
 kernel_even: /* the inputs, then the activations of layer 2 */
@@ -123,6 +123,7 @@ scaled:
     rjmp feature
 
 layers_0: /* for who counts the cycles from here */
+    clt /* set where a row's window is not the usual one */
     POINT r28, r29, kernel_odd
     rcall layer
     POINT r28, r29, kernel_even
@@ -175,6 +176,12 @@ from_even:
     POINT r26, r27, kernel_even
 sized:
     rcall matrix
+    sbic STAGE, PLAIN
+    movw r28, r26
+#if TABLE_FEATURES_MAX > 1
+    sbic STAGE, TOTALS
+    movw r26, r24
+#endif
     rjmp layer
 
 matrix:
@@ -220,26 +227,30 @@ rows_\rows:
     ror r21
     ror r20
     rcall excess_\rows
-    sbic STAGE, PLAIN
-    rjmp store_\rows
 #if TABLE_FEATURES_MAX > 1
-    sbis STAGE, TOTALS
-    rjmp activate_\rows
+    sbic STAGE, TOTALS
     rcall relu_\rows
-    movw r0, r28
-    POINT r28, r29, kernel_totals
+    rcall from_inputs
     sbic STAGE, ADD
     rcall add_\rows
-    sbis STAGE, STORE
-    rjmp 3f
-    POINT r28, r29, kernel_totals
-    rcall store_\rows
-    movw r28, r0
-    ret
-3:  movw r28, r0
+#if TABLE_FEATURES_MAX > 2
+    rcall to_totals
 #endif
+#endif
+    sbic STAGE, PLAIN
+    movw r26, r28
+    sbic STAGE, STORE
+    rjmp store_\rows
     rjmp activate_\rows
 .endm
+
+#if TABLE_FEATURES_MAX > 1
+from_inputs: /* X, where the next branch's are: kept in r25:r24 until the matrix is done */
+    movw r24, r26
+to_totals:
+    POINT r26, r27, kernel_totals
+    ret
+#endif
 
     .irp rows, 6, 5, 4, 3, 2, 1
     .if table_rows_\rows
@@ -280,11 +291,11 @@ relu_\slot:
 .macro ADD_TOTAL slot, low, middle, high
     .if \slot <= TABLE_ROWS_MAX
 add_\slot:
-    ld r23, Y+
+    ld r23, X+
     add \low, r23
-    ld r23, Y+
+    ld r23, X+
     adc \middle, r23
-    ld r23, Y+
+    ld r23, X+
     adc \high, r23
     .endif
 .endm
@@ -292,9 +303,9 @@ add_\slot:
 .macro STORE_SUM slot, low, middle, high
     .if \slot <= TABLE_ROWS_MAX
 store_\slot:
-    st Y+, \low
-    st Y+, \middle
-    st Y+, \high
+    st X+, \low
+    st X+, \middle
+    st X+, \high
     .endif
 .endm
 
@@ -340,7 +351,6 @@ activate_\slot:
 
 /* The next output: min(255, (r23:r24:r21 * multiplier + half) >> shift). Slot 6 is free by now. */
 activate:
-    ldi r19, 1 /* the usual window */
     lpm r25, Z+
     tst r25
     breq 4f
@@ -356,20 +366,22 @@ activate:
     adc r22, r1
     adc r23, r24
     lpm r25, Z+
-    cpi r19, 1
-    brne 5f
+    brts 5f
     NARROW
     st Y+, r22
     ret
 4:  lpm r19, Z+
     lpm r25, Z+
+    set
     tst r23
     brpl 3b
+    clt
 6:  adiw r30, 1 /* the factor of a negative sum */
     clr r22
     st Y+, r22
     ret
-5:  mov r24, r19
+5:  clt
+    mov r24, r19
     rcall narrow_window
     st Y+, r22
     ret

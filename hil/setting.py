@@ -1,0 +1,48 @@
+"""How a firmware must have been built, for what is reckoned from it (latencies, the minimum green) to be true."""
+
+import math
+from dataclasses import dataclass
+
+from hil.build import KERNELS
+from hil.protocol import HelloReply
+from streetflow.errors import InputError
+
+F_CPU_HZ = (1_000_000, 20_000_000)  # of an ATmega328P: from its own oscillator, divided by 8, to the fastest crystal
+BAUD = (300, 2_500_000)  # the fastest: an eighth of the fastest clock
+
+
+def require_possible(f_cpu_hz: int, baud: int, budget_s: float = 1.0) -> None:
+    """InputError for a clock, a line rate or a time budget that no board has."""
+    for option, value, (least, most), unit in (("--f-cpu", f_cpu_hz, F_CPU_HZ, "Hz"), ("--baud", baud, BAUD, "baud")):
+        if not least <= value <= most:
+            raise InputError(option, "", f"{value} {unit} is out of range: {least} to {most}")
+    if not 0 < budget_s < math.inf:
+        raise InputError("--budget", "", f"{budget_s} s is no time that a decision may take")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What HELLO must tell of the firmware beside its policy. None: anything will do."""
+
+    f_cpu_hz: int | None = None
+    baud: int | None = None
+    kernel: str | None = None  # one of hil.build.KERNELS
+    min_green_s: int | None = None
+
+    def differences(self, greeting: HelloReply) -> list[str]:
+        """Each thing that the firmware has otherwise, with both values. The host build has neither clock nor line (HELLO tells
+        0), and one kernel only."""
+        found = []
+        if greeting.f_cpu_hz:
+            kernel = KERNELS[greeting.kernel] if greeting.kernel < len(KERNELS) else str(greeting.kernel)
+            found += [
+                _difference("clock", greeting.f_cpu_hz, self.f_cpu_hz, " Hz", "--f-cpu"),
+                _difference("line rate", greeting.baud, self.baud, " baud", "--baud"),
+                _difference("kernel", kernel, self.kernel, "", "--kernel"),
+            ]
+        found.append(_difference("minimum green", greeting.min_green_s, self.min_green_s, " s", "--min-green"))
+        return [each for each in found if each]
+
+
+def _difference(what: str, told: object, asked: object, unit: str, option: str) -> str:
+    return f"its {what} is {told}{unit}, not {asked}{unit} ({option})" if asked not in (None, told) else ""

@@ -1,0 +1,18 @@
+"""What results tell of where they come from: the version of this tool, and the files that went in."""
+
+import hashlib
+from importlib import metadata
+from pathlib import Path
+
+
+def tool_version() -> str:
+    """Version of this package, or "unknown" when it runs from a folder that was never installed."""
+    try:
+        return metadata.version("tinylight-hil")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
