@@ -23,7 +23,7 @@ void board_rest(void); /* sleeps until there may be something to do; on the host
 #ifdef __AVR__
 #include <avr/wdt.h>
 
-extern uint8_t boot_reset_cause, boot_count; /* boot.S */
+extern uint8_t boot_reset_cause, boot_count; /* start.S */
 
 static inline void board_feed_watchdog(void) {
     wdt_reset();

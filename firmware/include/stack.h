@@ -2,7 +2,7 @@
 #ifndef STACK_H
 #define STACK_H
 
-#define STACK_PAINT 0xC5 /* boot.S fills the RAM with it from the last static (symbol _end) to the end */
+#define STACK_PAINT 0xC5 /* start.S fills the RAM with it from the last static (symbol _end) to the end */
 
 #ifndef __ASSEMBLER__
 #include "types.h"

@@ -1,4 +1,4 @@
-/* Reads off what boot.S painted. */
+/* Reads off what start.S painted. */
 #include "stack.h"
 
 #include "hardware.h"
