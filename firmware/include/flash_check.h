@@ -8,6 +8,11 @@
 #include "types.h"
 
 void flash_check(void);
-MUST_USE bool flash_is_sound(void); /* always, on the host */
+
+#ifdef __AVR__
+extern uint8_t flash_fault; /* what flash_check found: 0 if nothing */
+#else
+enum { flash_fault = 0 };
+#endif
 
 #endif

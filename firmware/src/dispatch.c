@@ -125,13 +125,8 @@ static bool is_repeat(const struct frame_reader *request) {
 
 /* Whether what was put, `length` bytes, is what the request means */
 static bool is_put(uint8_t length, const uint8_t *wanted_crc) {
-    const uint8_t *byte = decision_or_parts.parts;
-    uint16_t crc = CRC_INITIAL;
-    for (; length != 0; length--) {
-        crc = crc_update(crc, *byte++);
-    }
-    crc = crc_update(crc, wanted_crc[0]);
-    return crc_update(crc, wanted_crc[1]) == 0 && !last.valid; /* a decision takes its place */
+    const uint16_t crc = crc_of(decision_or_parts.parts, length);
+    return (uint8_t)crc == wanted_crc[0] && (uint8_t)(crc >> 8) == wanted_crc[1] && !last.valid; /* a decision takes its place */
 }
 
 /* What follows returns an enum error_code, with its detail in `error_detail`; ERROR_NONE for a request that can be answered. */
@@ -212,7 +207,7 @@ static uint8_t check_good(const struct frame_reader *request) {
     if (type == TYPE_HELLO || type == TYPE_STATS) {
         return frame_payload_length(request) != 0 ? ERROR_BAD_LENGTH : ERROR_NONE;
     }
-    if (!flash_is_sound()) { /* from here on: what takes a sound flash, a session and an intersection */
+    if (flash_fault != 0) { /* from here on: what takes a sound flash, a session and an intersection */
         return ERROR_FLASH_CORRUPT;
     }
     if (!in_session) {
@@ -287,23 +282,17 @@ static void answer_hello(void) {
 /* The CRC of the logits stands for them; it is reckoned while the bytes before it are on their way. */
 static void answer_decide(uint8_t logits_length) {
     frame_put_bytes(&last.answer, ANSWER_BYTES);
-    uint16_t crc = CRC_INITIAL;
-    for (uint8_t i = 0; i < logits_length; i++) {
-        crc = crc_update(crc, inferred_logit_byte(i));
-    }
+    const uint16_t crc = crc_of(inferred_logit_bytes(), logits_length);
     frame_put_bytes(&crc, sizeof crc);
 }
 
 static void answer_get(const uint8_t *payload) {
-    uint8_t at = payload[GET_OFFSET];
-    for (uint8_t left = payload[GET_LENGTH]; left != 0; left--) {
-        frame_put(inferred_logit_byte(at++));
-    }
+    frame_put_bytes(inferred_logit_bytes() + payload[GET_OFFSET], payload[GET_LENGTH]);
 }
 
 static void answer_stats(void) {
-    counters.ring_overruns = uart_ring_overruns();
-    counters.line_errors = uart_line_errors();
+    counters.ring_overruns = uart_counters.ring_overruns;
+    counters.line_errors = uart_counters.line_errors;
     counters.untouched_ram = stack_untouched_bytes();
     counters.static_ram = stack_static_bytes();
     frame_put_bytes(&counters, sizeof counters);
@@ -313,7 +302,7 @@ void dispatch_answer(const struct frame_reader *request) {
     const uint8_t *bytes = request->bytes;
     const uint8_t type = bytes[FRAME_AT_TYPE];
     const bool refused = error != ERROR_NONE;
-    frame_begin(refused ? TYPE_ERROR : type | TYPE_REPLY, bytes[FRAME_AT_SEQUENCE], bytes[FRAME_AT_INTERSECTION]);
+    frame_begin(refused ? TYPE_ERROR : type | TYPE_REPLY, bytes + FRAME_AT_SEQUENCE);
     if (refused) {
         frame_put(error);
         frame_put(error_detail);

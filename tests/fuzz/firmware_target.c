@@ -50,13 +50,7 @@ void uart_set(uint8_t place, uint8_t byte) {
 void uart_release(void) {
 }
 
-uint8_t uart_ring_overruns(void) {
-    return 0;
-}
-
-uint8_t uart_line_errors(void) {
-    return 0;
-}
+volatile struct uart_counters uart_counters;
 
 uint16_t stack_untouched_bytes(void) {
     return 0;
@@ -64,10 +58,6 @@ uint16_t stack_untouched_bytes(void) {
 
 uint16_t stack_static_bytes(void) {
     return 0;
-}
-
-bool flash_is_sound(void) {
-    return true;
 }
 
 static bool knows_phase(uint8_t phase) {
@@ -120,7 +110,7 @@ static void hear(uint8_t byte) {
 static void send_frame(const uint8_t *content, size_t length) {
     uint8_t encoded[FRAME_WIRE_BYTES_MAX];
     line_length = 0;
-    frame_begin(content[FRAME_AT_TYPE], content[FRAME_AT_SEQUENCE], content[FRAME_AT_INTERSECTION]);
+    frame_begin(content[FRAME_AT_TYPE], content + FRAME_AT_SEQUENCE);
     for (size_t i = FRAME_AT_PAYLOAD; i < length; i++) {
         frame_put(content[i]);
     }
@@ -205,8 +195,9 @@ static void put_byte(uint8_t byte) {
 static void make_frame(void) {
     const size_t begin = input_size;
     line_length = 0;
-    frame_begin((uint8_t)(random_below(8) != 0 ? 1 + random_below(5) : random_below(256)), (uint8_t)random_below(4),
-                (uint8_t)random_below(POLICY_INTERSECTIONS + 1));
+    const uint8_t type = (uint8_t)(random_below(8) != 0 ? 1 + random_below(5) : random_below(256));
+    const uint8_t address[] = {(uint8_t)random_below(4), (uint8_t)random_below(POLICY_INTERSECTIONS + 1)};
+    frame_begin(type, address);
     const uint32_t length = random_below(3) == 0 ? 2 + 2 * POLICY_INPUTS_MAX : random_below(POLICY_MAX_PAYLOAD + 1);
     for (uint32_t i = 0; i < length; i++) {
         frame_put(i == 1 && random_below(2) == 0 ? POLICY_INPUTS_MAX : (uint8_t)random_below(256));

@@ -68,11 +68,11 @@ __vectors:
     out _SFR_IO_ADDR(SPL), r28
     in r16, _SFR_IO_ADDR(MCUSR)
     out _SFR_IO_ADDR(MCUSR), r1 /* as long as WDRF is set the watchdog can't be set */
-    wdr
     ldi r24, _BV(WDCE) | _BV(WDE)
     sts WDTCSR, r24 /* opens four cycles in which it may be changed */
     ldi r24, WATCHDOG_ON
     sts WDTCSR, r24
+    wdr
     lds r17, boot_count
     lds r24, boot_count_check
     com r24

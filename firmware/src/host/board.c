@@ -19,6 +19,7 @@ static size_t input_length;
 static size_t input_position;
 static uint8_t output[OUTPUT_BYTES];
 static size_t output_length;
+volatile struct uart_counters uart_counters;
 
 static void flush(void) {
     size_t sent = 0;
@@ -58,14 +59,6 @@ void uart_release(void) {
     }
 }
 
-uint8_t uart_ring_overruns(void) {
-    return 0;
-}
-
-uint8_t uart_line_errors(void) {
-    return 0;
-}
-
 void cycles_start(void) {
 }
 
@@ -74,10 +67,6 @@ uint24 cycles_stop(void) {
 }
 
 void flash_check(void) {
-}
-
-bool flash_is_sound(void) {
-    return true;
 }
 
 uint16_t stack_untouched_bytes(void) {
