@@ -29,8 +29,8 @@ def crc(data: bytes, start: int = CRC_INITIAL) -> int:
 
 
 def patch(elf_file: Path) -> None:
-    """Rewrites the file. ValueError if it has no such symbol, does not lie in flash from address 0 without a gap, or has statics
-    with initial values, which nothing would set (start.S)."""
+    """Rewrites the file. ValueError if it has no such symbol, does not lie in flash from address 0 without a gap, or has
+    statics with initial values, which nothing would set (start.S)."""
     elf = bytearray(elf_file.read_bytes())
     image, places = bytearray(), []
     for offset, address, size in sorted(_segments(elf), key=lambda segment: segment[1]):

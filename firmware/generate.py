@@ -82,13 +82,15 @@ def dimensions_header(policy: JsonObject, kernel: str) -> str:
         in_ram = max(max(0, n_inputs(part) - registers_for_inputs()) for part in parts)
         constants["KERNEL_EVEN_BYTES"] = max(constants["POLICY_HIDDEN2_MAX"], in_ram)
     lines = [f"#define {name} {value}" for name, value in constants.items()]
+    digest = bytes.fromhex(policy["sha256"])
+    lines += [f"#define POLICY_SHA256_BYTES {len(digest)}", f"#define POLICY_SHA256 {{{', '.join(map(str, digest))}}}"]
     guard = "POLICY_DIMENSIONS_H"
     return "\n".join([GENERATED, f"#ifndef {guard}", f"#define {guard}", "", *lines, "", "#endif", ""])
 
 
 def tables_header(policy: JsonObject, kernel: str) -> str:
     """policy_tables.h: to be included once (firmware/src/policy.c)."""
-    tables = [GENERATED, c_tables.array("uint8_t", "policy_sha256", bytes.fromhex(policy["sha256"]), storage="")]
+    tables = [GENERATED]
     rows = []
     for number, part in enumerate(policy["intersections"]):
         prefix = f"policy_{number}"

@@ -9,7 +9,7 @@ matrix, except in layer 3, the rows' scales. A weight w is stored as w + 128; a 
 the firmware fit so, else in three bytes as it is.
 
 A shift is stored as a window and a factor: of the product's bytes p, `window` and `window` + 1 hold the result once they are
-multiplied by the power of two `factor`. `limit` is the greatest value (less offset) that does not
+multiplied by the power of two `factor` (0: there is no shift). `limit` is the greatest value (less offset) that does not
 saturate. A row's scale is multiplier and factor where the window is 1, as it nearly always is; else 0, window, multiplier,
 factor.
 """
@@ -49,6 +49,7 @@ def constants(parts: Sequence[JsonObject]) -> dict[str, int]:
         "TABLE_ROWS_LEAST": min(rows),
         "TABLE_BIAS_BYTES": bias_bytes,
         "TABLE_BIAS_EXCESS": BIAS_EXCESS[bias_bytes] // WEIGHT_EXCESS,  # beside the inputs' sum, which has the same weight
+        "TABLE_WITHOUT_SHIFT": int(any(feature["shift"] == 0 for part in parts for feature in part["features"])),
         "TABLE_FEATURES_MAX": max(len(part["features"]) for part in parts),
     } | {f"TABLE_ROWS_{size}": int(size in rows) for size in range(1, ROWS_MAX + 1)}
 
@@ -63,11 +64,9 @@ def stream(part: JsonObject, bias_bytes: int) -> Iterator[int]:
     """All bytes of one intersection."""
     for feature in part["features"]:
         multiplier, shift = feature["multiplier"], feature["shift"]
-        if shift == 0:
-            multiplier, shift = 2 * multiplier, 1
-        window, factor = _window(shift)
+        window, factor = _window(shift) if shift else (0, 0)
         yield from (feature["width"], *_bytes(feature["offset"], 2), *_bytes(multiplier, 2), factor, window)
-        least_255 = -(-((INPUT_MAX << shift) - (1 << shift - 1)) // multiplier)
+        least_255 = -(-((INPUT_MAX << shift) - ((1 << shift) >> 1)) // multiplier)
         yield from _bytes(min(least_255 - 1, 0xFFFF), 2)
     yield 0
     layer1, layer2, layer3 = part["layer1"], part["layer2"], part["layer3"]

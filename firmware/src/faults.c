@@ -40,7 +40,7 @@ static bool next_changes; /* the next fails and the first does not, or the other
 /* The first SOUND_DECISIONS are answered as they should be; whole replies fail from then on. */
 bool faults_swallow_reply(void) {
     failing = next_changes != (SOUND_DECISIONS == 0);
-    next_changes = (dispatch_decisions() + 1 > SOUND_DECISIONS) != (SOUND_DECISIONS == 0);
+    next_changes = (dispatch->counters.decisions + 1 > SOUND_DECISIONS) != (SOUND_DECISIONS == 0);
 #if defined(TL_HANG_AFTER)
     while (failing) {
     }

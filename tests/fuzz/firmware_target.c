@@ -13,18 +13,16 @@
 
 #include "board.h"
 #include "dispatch.h"
-#include "flash_check.h"
 #include "frame.h"
 #include "infer.h"
 #include "policy.h"
-#include "stack.h"
 #include "uart.h"
 
 #define REQUIRE(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
 
 enum { HELLO = 0x01, DECIDE_REPLY = 0x82, HELLO_REPLY = 0x81, ERROR_REPLY = 0xFF };
 
-static struct frame_reader request, echo;
+static struct frame_reader echo;
 static uint64_t frames, good_frames, errors;
 
 /* The line: what frame.c puts on it */
@@ -51,14 +49,7 @@ void uart_release(void) {
 }
 
 volatile struct uart_counters uart_counters;
-
-uint16_t stack_untouched_bytes(void) {
-    return 0;
-}
-
-uint16_t stack_static_bytes(void) {
-    return 0;
-}
+struct boot boot;
 
 static bool knows_phase(uint8_t phase) {
     for (unsigned i = 0; i < POLICY_INTERSECTIONS; i++) {
@@ -89,20 +80,19 @@ static void check_reply(void) {
 
 /* As firmware/src/main.c has it. */
 static void hear(uint8_t byte) {
-    const enum frame_status status = frame_reader_push(&request, byte);
+    const enum frame_status status = frame_reader_push(&dispatch->request, byte);
     if (status == FRAME_INCOMPLETE) {
         return;
     }
     frames++;
     good_frames += status == FRAME_GOOD;
-    const FLASH struct intersection *net = dispatch_check(status, &request);
-    if (net != NULL) {
-        infer(net, dispatch_values(&request));
-        dispatch_decided(net, &request, 0);
+    if (dispatch_check(status)) {
+        infer(dispatch_intersection(), dispatch_values());
+        dispatch_decided(0);
     }
     line_length = 0;
-    dispatch_answer(&request);
-    frame_reader_reset(&request);
+    dispatch_answer();
+    frame_reader_reset(&dispatch->request);
     check_reply();
 }
 
@@ -166,7 +156,7 @@ static void tell(void) {
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc;
     (void)argv;
-    frame_reader_reset(&request);
+    frame_reader_reset(&dispatch->request);
     frame_reader_reset(&echo);
     atexit(tell);
     return 0;

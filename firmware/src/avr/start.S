@@ -12,12 +12,9 @@
 #include "uart_rings.h"
 
     .section .bss.boot, "aw", @nobits
-    .global boot_reset_cause
-boot_reset_cause:
-    .skip 1
-    .global boot_count /* since power came; valid while boot_count_check is its complement */
-boot_count:
-    .skip 1
+    .global boot /* reset cause, and boots since power came; that is valid while boot_count_check is its complement */
+boot:
+    .skip 2
 boot_count_check:
     .skip 1
 
@@ -73,7 +70,7 @@ __vectors:
     ldi r24, WATCHDOG_ON
     sts WDTCSR, r24
     wdr
-    lds r17, boot_count
+    lds r17, boot+1
     lds r24, boot_count_check
     com r24
     cpse r17, r24
@@ -157,8 +154,8 @@ clear:
     cpi r28, lo8(RAMSTART)
     cpc r29, r25
     brne 2b
-    sts boot_reset_cause, r16
-    sts boot_count, r17
+    sts boot, r16
+    sts boot+1, r17
     com r17
     sts boot_count_check, r17
     jmp main

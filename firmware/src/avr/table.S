@@ -96,6 +96,10 @@ value:
     cp r9, r24
     cpc r10, r25
     brlo scaled
+#if TABLE_WITHOUT_SHIFT
+    tst r6
+    breq whole
+#endif
     mul r25, r5 /* the product fits three bytes, r22..r20 */
     mov r22, r0
     mul r24, r4
@@ -110,6 +114,12 @@ value:
     mov r25, r6
     mov r24, r7
     rcall narrow_window
+#if TABLE_WITHOUT_SHIFT
+    rjmp scaled
+whole: /* no shift: what does not saturate is a product of two bytes that fits one */
+    mul r24, r4
+    mov r22, r0
+#endif
 scaled:
     st Y+, r22
     dec r8

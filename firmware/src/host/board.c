@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cycles.h"
 #include "flash_check.h"
 #include "frame.h"
-#include "stack.h"
 #include "uart.h"
 
 #define INPUT_BYTES 4096
@@ -20,6 +18,7 @@ static size_t input_position;
 static uint8_t output[OUTPUT_BYTES];
 static size_t output_length;
 volatile struct uart_counters uart_counters;
+struct boot boot = {.count = 1};
 
 static void flush(void) {
     size_t sent = 0;
@@ -59,22 +58,7 @@ void uart_release(void) {
     }
 }
 
-void cycles_start(void) {
-}
-
-uint24 cycles_stop(void) {
-    return 0;
-}
-
 void flash_check(void) {
-}
-
-uint16_t stack_untouched_bytes(void) {
-    return 0;
-}
-
-uint16_t stack_static_bytes(void) {
-    return 0;
 }
 
 void board_start(void) {
