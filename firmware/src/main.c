@@ -15,9 +15,10 @@ __attribute__((OS_main)) int main(void); /* it has nobody's registers to save */
 #endif
 
 static inline void decide(void) {
+    const uint8_t *values = dispatch_values();
     board_led(true);
     cycles_start();
-    infer(dispatch_intersection(), dispatch_values());
+    infer(dispatch_intersection(), values);
     FAULT_SLOWDOWN();
     const uint24 cycles = cycles_stop();
     board_led(false);
