@@ -1,4 +1,4 @@
-"""How fast the engine alone steps, is read, and runs in threads. Run with `make bench`.
+"""How fast the engine alone steps, is read, and runs in threads: `make bench ARGS="-k engine_speed"`.
 
 Ratios within one run hold; figures of another machine or day are not comparable. docs/engine.md has committed ones.
 """
@@ -42,23 +42,27 @@ class Drive:
         self.engine.reset(seed=True)
 
 
-def record(benchmark, n_steps: int) -> None:
-    benchmark.extra_info["us a step"] = round(benchmark.stats.stats.median / n_steps * 1e6, 3)
+def us_a_step(benchmark, n_steps: int) -> float:
+    """The median, also noted in the benchmark's extra_info."""
+    us: float = benchmark.stats.stats.median / n_steps * 1e6
+    benchmark.extra_info["us a step"] = round(us, 3)
+    return us
 
 
 @pytest.mark.benchmark(group="an hour of traffic in steps of 1 s, lights every 20 s, stepping only")
 @pytest.mark.parametrize("lane_change", [False, True], ids=["", "lane changing"])
 @pytest.mark.parametrize("network", NETWORKS)
-def test_stepping(network: str, lane_change: bool, benchmark) -> None:
+def test_stepping(network: str, lane_change: bool, benchmark, say) -> None:
     drive = Drive(network, lane_change)
     benchmark.pedantic(drive.one_by_one, setup=drive.reset, rounds=15)
-    record(benchmark, HORIZON_S)
+    how = "changing lanes" if lane_change else "stepping only"
+    say(f"{network}, FixedTime, {how}: {us_a_step(benchmark, HORIZON_S):.2f} us a step")
 
 
 @pytest.mark.benchmark(group="lane counts and waiting counts of all lanes, as arrays")
 @pytest.mark.parametrize("how", ["copies", "views"])
 @pytest.mark.parametrize("network", NETWORKS)
-def test_reading(network: str, how: str, benchmark) -> None:
+def test_reading(network: str, how: str, benchmark, say) -> None:
     engine = Drive(network).engine
 
     def copies() -> None:
@@ -70,12 +74,19 @@ def test_reading(network: str, how: str, benchmark) -> None:
         engine.lane_waiting_count_view  # noqa: B018
 
     benchmark(copies if how == "copies" else views)
+    say(f"{network}, all lane counts and waiting counts as {how}: {benchmark.stats.stats.median * 1e6:.3f} us")
+
+
+@pytest.fixture(scope="module")
+def alone_us() -> list[float]:
+    """What one engine took a step, for the comparison."""
+    return []
 
 
 @pytest.mark.benchmark(group="an hour of traffic by engines side by side, 20 steps a call: as many threads as engines")
 @pytest.mark.parametrize("n_engines", [1, 2])
 @pytest.mark.parametrize("network", [NETWORKS[-1]])
-def test_threads(network: str, n_engines: int, benchmark) -> None:
+def test_threads(network: str, n_engines: int, benchmark, say, alone_us: list[float]) -> None:
     """Two engines in two threads are to take at most 2 / 1.8 times as long as one."""
     drives = [Drive(network) for _ in range(n_engines)]
 
@@ -89,4 +100,8 @@ def test_threads(network: str, n_engines: int, benchmark) -> None:
 
     with ThreadPoolExecutor(n_engines) as pool:
         benchmark.pedantic(run, setup=reset, rounds=15)
-    record(benchmark, HORIZON_S * n_engines)
+    us = us_a_step(benchmark, HORIZON_S * n_engines)
+    if n_engines == 1:
+        alone_us.append(us)
+    elif alone_us:
+        say(f"{network}, two engines in two threads: {alone_us[0] / us:.2f} times the speed of one")

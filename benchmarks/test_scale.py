@@ -45,16 +45,16 @@ print(json.dumps(dict(load_s=took[0], load_cpu_s=took[1], memory_mib=mib("VmRSS"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory):
-    """Networks by (crossings a side, few vehicles or 400 an hour on each road that leads in), each written once."""
-    known: dict[tuple[int, bool], Network] = {}
+    """Networks by (crossings a side, vehicles an hour on each road that leads in, 0: few), each written once."""
+    known: dict[tuple[int, int], Network] = {}
 
-    def network(side: int, few: bool) -> Network:
-        if (side, few) not in known:
-            traffic = Traffic(FEW * 36, horizon_s=100) if few else Traffic(400 * 4 * side)
+    def network(side: int, an_hour: int) -> Network:
+        if (side, an_hour) not in known:
+            traffic = Traffic(an_hour * 4 * side) if an_hour else Traffic(FEW * 36, horizon_s=100)
             folder = tmp_path_factory.mktemp("scale") / f"grid{side}"
             write_network(folder, generated_network(Grid(rows=side, columns=side), traffic, 1, 0))
-            known[side, few] = network_of(str(folder))
-        return known[side, few]
+            known[side, an_hour] = network_of(str(folder))
+        return known[side, an_hour]
 
     return network
 
@@ -103,7 +103,7 @@ def measure(network: Network, benchmark, warm_up_s: int, steps: int) -> None:
 @pytest.mark.benchmark(group="320 steps, 400 vehicles an hour on each road that leads in, after 2,400 s")
 @pytest.mark.parametrize("side", SIDES)
 def test_steps(side: int, made, benchmark) -> None:
-    network = made(side, False)
+    network = made(side, 400)
     command = [sys.executable, "-c", LOAD, str(network.roadnet_file), str(network.flow_files[0])]
     loaded = subprocess.run(command, check=True, capture_output=True, text=True)
     benchmark.extra_info.update(json.loads(loaded.stdout), roadnet_mib=_mib(network.roadnet_file))
@@ -113,7 +113,14 @@ def test_steps(side: int, made, benchmark) -> None:
 @pytest.mark.benchmark(group="20 steps, 500 vehicles in the whole network, after 100 s")
 @pytest.mark.parametrize("side", SIDES[1:])
 def test_steps_with_few_vehicles(side: int, made, benchmark) -> None:
-    measure(made(side, True), benchmark, 100, PHASE_S)
+    measure(made(side, 0), benchmark, 100, PHASE_S)
+
+
+@pytest.mark.benchmark(group="320 steps, 1,024 crossings with 20,000 running vehicles")
+@pytest.mark.parametrize(("an_hour", "warm_up_s"), [(400, 3200), (600, 1360)])
+def test_steps_with_20000_vehicles(an_hour: int, warm_up_s: int, made, benchmark) -> None:
+    benchmark.extra_info.update(demand=f"{an_hour}/h, after {warm_up_s:,} s")
+    measure(made(32, an_hour), benchmark, warm_up_s, CYCLE_STEPS)
 
 
 @pytest.mark.benchmark(group="320 steps, data sets, after 1,200 s")

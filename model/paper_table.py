@@ -27,6 +27,11 @@ def paper_cell(network: str, model: str) -> PaperCell | None:
     return _cells().get((network, model))
 
 
+def paper_models(network: str) -> dict[str, PaperCell]:
+    """The network's column, model by model."""
+    return {model: cell for (name, model), cell in _cells().items() if name == network}
+
+
 @cache
 def _cells() -> dict[tuple[str, str], PaperCell]:
     content = json.loads(PAPER_FILE.read_text(encoding="utf-8"))

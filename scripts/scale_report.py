@@ -32,10 +32,18 @@ def rows_of(file: Path) -> dict[str, list[dict[str, Any]]]:
 
 def table(rows: list[dict[str, Any]], loading: bool) -> list[str]:
     heads = ["network", "crossings", "lanes", "running", "standing", "us a step (least)", "(median)", "ns a vehicle"]
+    heads[1:1] = ["demand on each road in"] if "demand" in rows[0] else []
     heads += ["loading s (CPU)", "memory MiB"] if loading else []
     lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
     for row in rows:
-        cells = [row["network"], f"{row['crossings']:,}", f"{row['lanes']:,}", f"{row['running']:,}", f"{row['standing']:,}"]
+        cells = [
+            row["network"],
+            *([row["demand"]] if "demand" in row else []),
+            f"{row['crossings']:,}",
+            f"{row['lanes']:,}",
+            f"{row['running']:,}",
+            f"{row['standing']:,}",
+        ]
         cells += [f"{row['us']:,.1f}", f"{row['median_us']:,.1f}", f"{row['ns_per_vehicle']:.1f}"]
         cells += [f"{row['load_s']:.1f} ({row['load_cpu_s']:.1f})", f"{row['memory_mib']:,.0f}"] if loading else []
         lines.append(f"| {' | '.join(cells)} |")

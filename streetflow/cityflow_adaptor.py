@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streetflow.errors import InputError
+from streetflow.errors import InputError, whole_number
 from streetflow.flow import read_flows
 from streetflow.geometry import polyline_length
 from streetflow.network_tables import load_network
@@ -65,7 +65,7 @@ class CityFlowEngine:
 
     def step_many(self, n: int) -> None:
         """n steps."""
-        for _ in range(n):
+        for _ in range(whole_number(n, "the number of steps")):
             self._engine.next_step()
             if not self._stepped:
                 self._stepped = True

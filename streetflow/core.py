@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import operator
 import warnings
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ from streetflow import kernel_measure, kernel_step, kernel_vehicles
 from streetflow import tables as t
 from streetflow.config import Config, check_interval, load_config
 from streetflow.demand import Demand
-from streetflow.errors import InputWarning, StepError
+from streetflow.errors import InputWarning, StepError, whole_number
 from streetflow.flow import Flow, read_flows
 from streetflow.network_tables import NetworkTables, lane_segments, load_network
 from streetflow.roadnet import Point, check_phase_times
@@ -52,7 +51,7 @@ class EngineCore:
 
         Raises InputError, naming file, place and fault, for everything that is wrong with the input.
         """
-        if operator.index(thread_num) < 1:
+        if whole_number(thread_num, "thread_num") < 1:
             raise ValueError(f"thread_num must be at least 1, is {thread_num}")
         self._construct(load_config(config_file), accept_integral_floats=False)
 
@@ -72,7 +71,7 @@ class EngineCore:
         check_interval(interval_s, "Engine.from_files", "interval_s")
         config = Config(
             float(interval_s),
-            operator.index(seed),
+            whole_number(seed, "seed"),
             "",
             str(roadnet_file),
             str(flow_file),
@@ -204,7 +203,7 @@ class EngineCore:
                 self._after_fault()
 
     def _step_count(self, n: int) -> int:
-        count = operator.index(n)
+        count = whole_number(n, "the number of steps")
         most = _LAST_STEP - int(self._tables.state.counters[t.STEP])
         if not 0 <= count <= most:
             raise ValueError(f"the number of steps must be 0 to {most}, is {count}")
@@ -292,7 +291,7 @@ class EngineCore:
 
     def set_random_seed(self, seed: int) -> None:
         """Start the generator anew from a seed, taken modulo 2**32."""
-        generator: Any = np.random.RandomState(operator.index(seed) % 2**32).get_state(legacy=False)
+        generator: Any = np.random.RandomState(whole_number(seed, "seed") % 2**32).get_state(legacy=False)
         self._tables.state.rng[:] = np.asarray(generator["state"]["key"], np.uint32).view(np.int32)
         self._tables.state.counters[t.RNG_POSITION] = t.RNG_WORDS
 
@@ -305,7 +304,7 @@ class EngineCore:
 
     def set_phase_by_index(self, intersection: int, phase: int) -> None:
         """Show a phase from the next step on. IndexError if there is no such intersection or phase."""
-        intersection, phase = operator.index(intersection), operator.index(phase)
+        intersection, phase = whole_number(intersection, "intersection"), whole_number(phase, "phase")
         if not 0 <= intersection < self.phase_counts.size:
             raise IndexError(f"there is no intersection number {intersection}")
         self._check_phase(intersection, phase)

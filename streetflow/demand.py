@@ -39,6 +39,9 @@ def kind_row(kind: VehicleKind, delta: float) -> list[float]:
     row[t.USUAL_FOUR_A] = 4 * a
     row[t.USUAL_HALF_OVER_A] = 0.5 / a
     row[t.SAME_BRAKES] = 1.0 if kind.max_neg_acc == kind.usual_neg_acc and kind.min_gap_m >= 0 else 0.0
+    # The stop-before speed of section 5 for u = 0, where the vehicle is near enough to mind the light.
+    n = row[t.USUAL_POS_STEP]
+    row[t.STANDING_REST] = min(n * delta / 2 + n * n / kind.usual_neg_acc / 2, row[t.HORIZON])
     return row
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streetflow.clearance import derive_clearance
 from streetflow.engines import TrafficEngine, make_engine
-from streetflow.errors import InputError
+from streetflow.errors import InputError, whole_number
 from streetflow.features import resolve_features
 from streetflow.intersection import signalled_intersections
 from streetflow.measures import QueueMeter, ThroughputMeter, measure
@@ -45,10 +45,10 @@ class Environment:
         measure_queues: bool = False,
     ) -> None:
         self.network = find_network(network) if isinstance(network, str) else network
-        self.flow = flow
-        self.seed = default_seed(flow) if seed is None else seed
+        self.flow = whole_number(flow, "flow")
+        self.seed = default_seed(flow) if seed is None else whole_number(seed, "seed")
         self.clearance = clearance
-        self.horizon_s = self.network.horizon_s if horizon_s is None else horizon_s
+        self.horizon_s = self.network.horizon_s if horizon_s is None else whole_number(horizon_s, "horizon_s")
         if self.horizon_s <= 0:
             raise InputError("environment", "horizon_s", f"must be above 0, is {self.horizon_s}")
         self.decision_interval_s = self.network.decision_interval_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import operator
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -35,6 +36,14 @@ class InputError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return InputError, (self.file, self.place, self.fault, self.others)
+
+
+def whole_number(value: object, name: str) -> int:
+    """The int that ``value`` is, numpy's integers included. TypeError naming the parameter for anything else."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number (an integer), not {value!r}") from None
 
 
 def cannot_be(what: str, file: str | Path, fault: OSError | ValueError) -> InputError:

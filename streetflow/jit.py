@@ -11,7 +11,8 @@ Compiling takes some ten seconds on the first run; a line on the terminal says s
 see nothing of it.
 
 Numba's disk cache looks only at the file of the cached function, not at the helpers it calls. Entry points therefore
-close over `SOURCE_FINGERPRINT` (a closure's values are part of the cache key).
+close over `SOURCE_FINGERPRINT` (a closure's values are part of the cache key), and carry it in their names, from which
+the cache forms file names: two versions that run at the same time never write to one file.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ def helper(function: _F) -> _F:
 
 def entry_point(function: _F) -> _F:
     """Compile a function that Python calls; the machine code is kept on disk, if there is a place for it."""
+    function.__qualname__ += f".{SOURCE_FINGERPRINT:08x}"
     try:
         compiled: _F = njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # numba found no folder that it can write to

@@ -10,14 +10,14 @@ import math
 
 from streetflow.jit import helper
 from streetflow.kernel_bits import clear_bit, list_set_bits, set_bit
-from streetflow.kernel_crossing import ANNOUNCE_MARGIN_M, any_foe, mark_announcing, yield_at_crossings
+from streetflow.kernel_crossing import ANNOUNCE_MARGIN_M, mark_announcing, yield_at_crossings
+from streetflow.kernel_index import index, kind_at
 from streetflow.kernel_math import TURNING_SPEED_MPS, greater, lesser, no_collision_root, stop_before
 from streetflow.tables import (
     DELTA,
     FAULT_SLOT,
     HEADWAY_DIVISOR,
     HORIZON,
-    KIND_SIZE,
     LENGTH,
     MAX_FOUR_A,
     MAX_HALF_OVER_A,
@@ -28,6 +28,7 @@ from streetflow.tables import (
     MIN_GAP,
     N_FREED,
     SAME_BRAKES,
+    STANDING_REST,
     STEP,
     USUAL_FOUR_A,
     USUAL_HALF_OVER_A,
@@ -38,6 +39,8 @@ from streetflow.tables import (
 
 WAITING_SPEED_MPS = 0.1
 _PASSABLE_SPEED_MPS = 2.0
+_RAISED = 1.000001
+_RAISED_BY_MPS = 0.001
 OK = 0
 FAULT_DEAD_END = 2
 DEAD_END = -2  # in path
@@ -70,32 +73,55 @@ def car_following_speed(s, k, u, lk, ul, gap, custom, delta):  # type: ignore[no
 
 
 @helper
+def is_free_behind(s, k, u, w, lk, ul, gap, delta):  # type: ignore[no-untyped-def]
+    """Whether the car-following speed is surely above w, so that nobody needs to work it out. May say no in vain.
+
+    Each of its three terms is asked by itself, multiplied out, which spares a root and four divisions: the soft
+    no-collision root by putting w into its equation, its bound, and the headway term without r / 2, which isn't
+    negative. (With equal brakes the hard formula gives no less than the soft one.) w is raised by more than rounding
+    can make up for.
+    """
+    if not (s.kinds[k + SAME_BRAKES] > 0.0 and s.kinds[lk + SAME_BRAKES] > 0.0):
+        return False
+    w = w * _RAISED + _RAISED_BY_MPS
+    half = 0.5 * delta
+    room = gap - s.kinds[k + MIN_GAP]
+    brakes = 0.25 * (s.kinds[k + USUAL_FOUR_A] * w * w - s.kinds[lk + USUAL_FOUR_A] * ul * ul)
+    spare = lesser(room - (w + u) * half - brakes, room + (2 * ul - s.kinds[lk + USUAL_NEG_STEP] - w) * half)
+    return lesser(spare, gap + ul * delta - u * half - w * s.kinds[k + HEADWAY_DIVISOR]) > 0.0
+
+
+@helper
 def intersection_speed(s, v, k, u, x, drivable, following, distance, speed, blocker):  # type: ignore[no-untyped-def]
     """(speed limit, blocker or -1) of section 6. following: the next drivable of v's way."""
     n_lanes = s.queue_head.size
     limit = s.kinds[k + MAX_SPEED]
     if drivable < n_lanes:
-        link = following - n_lanes
+        link = index(following - n_lanes)
         rest = s.length[drivable] - x
         go = s.is_open[link] != 0
         if go:
-            t = s.tail[s.end_lane[link]]
-            go = (
-                t < 0
-                or distance[t] > s.kinds[s.kind[t] * KIND_SIZE + LENGTH] + s.kinds[k + LENGTH]
-                or speed[t] >= _PASSABLE_SPEED_MPS
-            )
+            t = s.tail[index(s.end_lane[link])]
+            go = t < 0 or distance[t] > s.kinds[kind_at(s, t) + LENGTH] + s.kinds[k + LENGTH] or speed[t] >= _PASSABLE_SPEED_MPS
         if not go and not 0.5 * u * u / s.kinds[k + MAX_NEG_ACC] > rest:
             return lesser(limit, stop_before(rest, u, k, s, s.reals[DELTA])), -1
         if s.is_turn[link]:
             limit = lesser(limit, TURNING_SPEED_MPS)
         along = -rest
     else:
-        link = drivable - n_lanes
+        link = index(drivable - n_lanes)
         along = x
-    if not any_foe(s, link):
-        return limit, -1
     return yield_at_crossings(s, v, k, u, along, link, limit, distance, speed, blocker)
+
+
+@helper
+def waits_at_red(s, k, following, rest):  # type: ignore[no-untyped-def]
+    """Whether a standing vehicle, ``rest`` m before the end of its lane, goes on standing, whoever is ahead.
+
+    Section 6.2 for u = 0: the light is red, and the speed to stop before the end is 0 (or NaN, which ends as 0).
+    """
+    link = following - s.queue_head.size
+    return link >= 0 and s.is_open[index(link)] == 0 and rest <= s.kinds[k + STANDING_REST]
 
 
 @helper
@@ -105,7 +131,8 @@ def wanted_speed(s, k, u, lead, lk, ul, gap, custom, speed_limit, limit, delta):
     w = lesser(w, u + s.kinds[k + MAX_POS_STEP])
     w = lesser(w, speed_limit)
     if lead >= 0:
-        w = lesser(w, car_following_speed(s, k, u, lk, ul, gap, custom, delta))
+        if custom == custom or not is_free_behind(s, k, u, w, lk, ul, gap, delta):
+            w = lesser(w, car_following_speed(s, k, u, lk, ul, gap, custom, delta))
     elif custom == custom:
         w = lesser(w, custom)
     return w if limit == math.inf else lesser(w, limit)
@@ -118,15 +145,30 @@ def moved_distance(s, k, u, w, delta):  # type: ignore[no-untyped-def]
 
 
 @helper
-def go_on(s, d, at, length):  # type: ignore[no-untyped-def]
-    """(distance, position in path) of a vehicle that comes to distance d; a negative position ends its way."""
-    while d > length:
+def go_on(s, d, at, following, length):  # type: ignore[no-untyped-def]
+    """(distance, position in path, drivable) of a vehicle that comes to distance d > length; negative ones end its way.
+
+    at, length: of the drivable that it leaves. following: the next one.
+    """
+    while True:
         d -= length
         at += 1
-        if s.path[at] < 0:
-            return d, s.path[at]
-        length = s.length[s.path[at]]
-    return d, at
+        if following < 0:
+            return d, following, following
+        length = s.length[following]
+        if not d > length:
+            return d, at, following
+        following = s.path[index(at) + 1]
+
+
+@helper
+def note_mover(s, n_movers, v, at, drivable, to):  # type: ignore[no-untyped-def]
+    """Note that v leaves ``drivable`` for ``to``, position ``at`` in path. Returns the number of movers."""
+    s.mover[n_movers] = v
+    s.mover_way[n_movers] = at
+    s.mover_from[n_movers] = drivable
+    s.mover_to[n_movers] = to
+    return n_movers + 1
 
 
 @helper
@@ -142,7 +184,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
     n_occupied = list_set_bits(s.occupied, s.listed)
     mark_announcing(s, n_occupied, distance)
     for i in range(n_occupied):
-        drivable = s.listed[i]
+        drivable = index(s.listed[i])
         v = s.head[drivable]
         length = s.length[drivable]
         speed_limit = s.speed_limit[drivable]
@@ -154,22 +196,32 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
         while v >= 0:
             x = distance[v]
             u = speed[v]
-            k = s.kind[v] * KIND_SIZE
+            k = kind_at(s, v)
+            custom = s.custom_speed[v]
+            next_v = s.behind[v]
+            following = s.following[v]
             if leader < 0:
+                if u == 0.0 and custom != custom and on_lane and waits_at_red(s, k, following, length - x):
+                    new_distance[v] = x
+                    new_speed[v] = 0.0
+                    new_blocker[v] = -1
+                    some_stay_ahead = True
+                    leader = v
+                    x_leader = x
+                    v = next_v
+                    continue
                 lead = s.leader[v]
                 gap = s.gap[v]
             else:
                 lead = leader
-                gap = x_leader - s.kinds[s.kind[leader] * KIND_SIZE + LENGTH] - x
+                gap = x_leader - s.kinds[kind_at(s, leader) + LENGTH] - x
             leader = v
             x_leader = x
-            custom = s.custom_speed[v]
-            next_v = s.behind[v]
             lk = -1
             ul = 0.0
             stands = False
             if lead >= 0:
-                lk = s.kind[lead] * KIND_SIZE
+                lk = kind_at(s, lead)
                 ul = speed[lead]
                 if u == 0.0 and custom != custom:
                     room = gap - s.kinds[k + MIN_GAP]
@@ -181,7 +233,6 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                         new_blocker[v] = -1
                         v = next_v
                         continue
-            following = s.following[v]
             blocked_by = -1
             limit = math.inf
             related = not on_lane or (following >= 0 and length - x <= s.kinds[k + HORIZON])
@@ -206,13 +257,11 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                 s.moving_step[v] = step_done
                 n_moving += 1
             if d > length:
-                d, at = go_on(s, d, s.way[v], length)
+                d, at, to = go_on(s, d, s.way[v], following, length)
                 if at == DEAD_END:
                     s.counters[FAULT_SLOT] = v
                     return FAULT_DEAD_END, 0
-                s.mover[n_movers] = v
-                s.mover_way[n_movers] = at
-                n_movers += 1
+                n_movers = note_mover(s, n_movers, v, at, drivable, to)
                 n_moving += w < WAITING_SPEED_MPS  # it doesn't wait here
             else:
                 some_stay_ahead = True

@@ -27,7 +27,23 @@ def _lowest_bit_uncompiled(word: int) -> int:
     return (int(word) & -int(word)).bit_length() - 1
 
 
-lowest_bit: Any = _lowest_bit_uncompiled if getattr(config, "DISABLE_JIT", 0) else _lowest_bit
+@intrinsic
+def _count_bits(_context: Any, word: Any) -> Any:
+    """How many bits of a non-negative integer are set: one machine instruction."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return (word(word), generate) if isinstance(word, types.Integer) else None
+
+
+def _count_bits_uncompiled(word: int) -> int:
+    return int(word).bit_count()
+
+
+_uncompiled = getattr(config, "DISABLE_JIT", 0)
+lowest_bit: Any = _lowest_bit_uncompiled if _uncompiled else _lowest_bit
+count_bits: Any = _count_bits_uncompiled if _uncompiled else _count_bits
 
 
 @helper

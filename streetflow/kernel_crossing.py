@@ -7,8 +7,10 @@ looked at only when a vehicle asks. `mark_announcing` notes which lane links may
 from __future__ import annotations
 
 from streetflow.jit import helper
+from streetflow.kernel_bits import count_bits, lowest_bit
+from streetflow.kernel_index import index, kind_at
 from streetflow.kernel_math import YIELD_DISTANCE_M, can_stop, lesser, steps_to_reach, stop_before
-from streetflow.tables import DELTA, KIND_SIZE, LENGTH, MAX_NEG_ACC, RUNNING, State
+from streetflow.tables import DELTA, LENGTH, MAX_NEG_ACC, RUNNING, WORD_BITS, State
 
 ANNOUNCE_MARGIN_M = 1.0  # a crossing's distance may exceed its lane link's length by rounding; never by this
 PASS = 0
@@ -25,30 +27,19 @@ def mark_announcing(s: State, n_occupied: int, distance) -> None:  # type: ignor
     for w in range(s.announcing.size):
         s.announcing[w] = 0
     for i in range(n_occupied):
-        lane = s.listed[i]
+        lane = index(s.listed[i])
         if lane >= n_lanes:
             link = lane - n_lanes
-            s.announcing[s.bit_word[link]] |= s.bit_mask[link]
+            s.announcing[index(s.bit_word[link])] |= s.bit_mask[link]
             continue
-        v = s.head[lane]
-        following = s.following[v] - n_lanes
+        following = s.following[index(s.head[lane])] - n_lanes
         if following >= 0 and s.is_open[following]:
-            s.announcing[s.bit_word[following]] |= s.bit_mask[following]
-        v = s.tail[lane]
-        before = s.previous[v] - n_lanes
-        if before >= 0 and distance[v] < s.kinds[s.kind[v] * KIND_SIZE + LENGTH] + ANNOUNCE_MARGIN_M:
-            s.announcing[s.bit_word[before]] |= s.bit_mask[before]
-
-
-@helper
-def any_foe(s: State, link: int) -> bool:
-    """Whether a lane link that crosses this one may announce a vehicle."""
-    n_words = s.conflicts.size // s.start_lane.size
-    word = s.word_first[link]
-    common = 0
-    for i in range(n_words):
-        common |= s.conflicts[link * n_words + i] & s.announcing[word + i]
-    return common != 0
+            s.announcing[index(s.bit_word[following])] |= s.bit_mask[following]
+        v = index(s.tail[lane])
+        if distance[v] < s.kinds[kind_at(s, v) + LENGTH] + ANNOUNCE_MARGIN_M:
+            before = s.previous[v] - n_lanes
+            if before >= 0:
+                s.announcing[index(s.bit_word[before])] |= s.bit_mask[before]
 
 
 @helper
@@ -57,18 +48,18 @@ def announced(s: State, link: int, q: float, distance):  # type: ignore[no-untyp
     n_lanes = s.queue_head.size
     drivable = n_lanes + link
     to_end = s.length[drivable] - q
-    e = s.tail[s.end_lane[link]]
+    e = s.tail[index(s.end_lane[link])]
     if e >= 0 and s.previous[e] == drivable:
-        past = to_end + (distance[e] - s.kinds[s.kind[e] * KIND_SIZE + LENGTH])
+        past = to_end + (distance[e] - s.kinds[kind_at(s, e) + LENGTH])
         if past < 0:
             return e, -(distance[e] + to_end)
     e = s.head[drivable]
     while e >= 0:
         x = distance[e]
-        if x <= q or x - q - s.kinds[s.kind[e] * KIND_SIZE + LENGTH] <= 0:
+        if x <= q or x - q - s.kinds[kind_at(s, e) + LENGTH] <= 0:
             return e, q - x
         e = s.behind[e]
-    start = s.start_lane[link]
+    start = index(s.start_lane[link])
     e = s.head[start]
     if e >= 0 and s.is_open[link] and s.following[e] == drivable:
         return e, (s.length[start] - distance[e]) + q
@@ -103,7 +94,7 @@ def is_deadlock(s: State, foe: int, blocker) -> bool:  # type: ignore[no-untyped
 @helper
 def must_yield(s, v, k, u, d1, link, f, d2, foe_link, speed):  # type: ignore[no-untyped-def]
     """The table of section 6.4 without its first row and the deadlock rule: own vehicle v against foe f."""
-    fk = s.kind[f] * KIND_SIZE
+    fk = kind_at(s, f)
     if not can_stop(d2, speed[f], fk, s):
         return YIELD
     own_rank = s.rank[link]
@@ -132,21 +123,39 @@ def must_yield(s, v, k, u, d1, link, f, d2, foe_link, speed):  # type: ignore[no
 def yield_at_crossings(s, v, k, u, along, link, limit, distance, speed, blocker):  # type: ignore[no-untyped-def]
     """(speed limit, blocker or -1) of vehicle v on its way over a lane link, ``along`` m past the link's start.
 
-    along is negative on the lane before it. limit: the speed limit so far.
+    along is negative on the lane before it. limit: the speed limit so far. Of the crossings only those are looked at
+    whose other lane link may announce a vehicle; the first one on the way at which v must yield counts.
     """
-    delta = s.reals[DELTA]
-    brake = 0.5 * u * u / s.kinds[k + MAX_NEG_ACC]
-    for i in range(s.crossing_first[link], s.crossing_first[link + 1]):
-        q = s.crossing_own[i]
-        d1 = q - along
-        if q < along or not (d1 > 0 and brake < d1 - YIELD_DISTANCE_M):
-            continue  # passed, or it can't stop any more
-        foe_link = s.crossing_link[i]
-        if not s.announcing[s.bit_word[foe_link]] & s.bit_mask[foe_link]:
-            continue
-        f, d2 = announced(s, foe_link, s.crossing_other[i], distance)
-        if f < 0:
-            continue
-        if must_yield(s, v, k, u, d1, link, f, d2, foe_link, speed) == YIELD and not is_deadlock(s, f, blocker):
-            return lesser(limit, stop_before(d1 - YIELD_DISTANCE_M, u, k, s, delta)), f
-    return limit, -1
+    n_words = s.conflicts.size // s.start_lane.size
+    crossing = index(s.crossing_first[link])
+    word = index(s.word_first[link])
+    beside = index(s.beside_first[link])
+    first_rank = s.start_lane.size
+    before_m = 0.0
+    yields_to = -1
+    for w in range(n_words):
+        crossed = s.conflicts[link * n_words + w]
+        left = crossed & s.announcing[word + w]
+        while left != 0:
+            bit = lowest_bit(left)
+            left &= left - 1
+            at = crossing + count_bits(crossed & ((1 << bit) - 1))
+            rank = s.crossing_rank[at]
+            if rank > first_rank:
+                continue
+            q = s.crossing_m[2 * at]
+            d1 = q - along
+            if q < along or not (d1 > 0 and 0.5 * u * u / s.kinds[k + MAX_NEG_ACC] < d1 - YIELD_DISTANCE_M):
+                continue  # passed, or it can't stop any more
+            foe_link = beside + w * WORD_BITS + bit
+            f, d2 = announced(s, foe_link, s.crossing_m[2 * at + 1], distance)
+            if f < 0:
+                continue
+            if must_yield(s, v, k, u, d1, link, f, d2, foe_link, speed) == YIELD and not is_deadlock(s, f, blocker):
+                first_rank = rank
+                before_m = d1 - YIELD_DISTANCE_M
+                yields_to = f
+        crossing += count_bits(crossed)
+    if yields_to < 0:
+        return limit, -1
+    return lesser(limit, stop_before(before_m, u, k, s, s.reals[DELTA])), yields_to

@@ -6,13 +6,13 @@ import math
 
 from streetflow.jit import helper
 from streetflow.kernel_bits import clear_bit, list_set_bits, set_bit
+from streetflow.kernel_index import kind_at
 from streetflow.kernel_leader import find_leader
 from streetflow.kernel_rng import draw, draw_priority
 from streetflow.tables import (
     DELTA,
     FLOW_CLOCK,
     FREE,
-    KIND_SIZE,
     LENGTH,
     MIN_GAP,
     N_ACTIVE_FLOWS,
@@ -166,9 +166,9 @@ def enter_lanes(s: State, distance) -> None:  # type: ignore[no-untyped-def]
     for i in range(list_set_bits(s.queued, s.listed)):
         lane = s.listed[i]
         v = s.queue_head[lane]
-        k = s.kind[v] * KIND_SIZE
+        k = kind_at(s, v)
         t = s.tail[lane]
-        if t >= 0 and not distance[t] > s.kinds[s.kind[t] * KIND_SIZE + LENGTH] + s.kinds[k + MIN_GAP]:
+        if t >= 0 and not distance[t] > s.kinds[kind_at(s, t) + LENGTH] + s.kinds[k + MIN_GAP]:
             continue
         s.queue_head[lane] = s.behind[v]
         if s.queue_head[lane] < 0:
@@ -181,7 +181,7 @@ def enter_lanes(s: State, distance) -> None:  # type: ignore[no-untyped-def]
         s.moving_step[v] = s.counters[STEP]
         if t >= 0:
             s.behind[t] = v
-            s.gap[v] = distance[t] - s.kinds[s.kind[t] * KIND_SIZE + LENGTH] - distance[v]
+            s.gap[v] = distance[t] - s.kinds[kind_at(s, t) + LENGTH] - distance[v]
         else:
             s.head[lane] = v
         s.tail[lane] = v

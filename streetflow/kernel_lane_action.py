@@ -19,10 +19,12 @@ from streetflow.kernel_action import (
     hard_speed,
     intersection_speed,
     moved_distance,
+    note_mover,
     wanted_speed,
 )
 from streetflow.kernel_bits import list_set_bits
 from streetflow.kernel_crossing import mark_announcing
+from streetflow.kernel_index import kind_at
 from streetflow.kernel_lane_change import braking_distance
 from streetflow.kernel_math import greater, lesser, no_collision_root
 from streetflow.tables import (
@@ -31,7 +33,6 @@ from streetflow.tables import (
     DONE,
     FAULT_SLOT,
     HORIZON,
-    KIND_SIZE,
     MAX_FOUR_A,
     MAX_HALF_OVER_A,
     MAX_NEG_STEP,
@@ -55,14 +56,14 @@ def let_in_speed(s, v, k, u, source, speed):  # type: ignore[no-untyped-def]
     follower = s.target_follower[source]
     if follower >= 0:
         gap -= braking_distance(s, follower, speed)
-    limit = hard_speed(s, k, u, s.kind[source] * KIND_SIZE, speed[source], gap, s.reals[DELTA])
+    limit = hard_speed(s, k, u, kind_at(s, source), speed[source], gap, s.reals[DELTA])
     return NO_LIMIT_MPS if limit < 0 else limit
 
 
 @helper
 def settle_speed(s, v, serial, wanted, distance, speed):  # type: ignore[no-untyped-def]
     """The speed that vehicle v chooses when it is the turn of ``serial``. wanted: the speed but for lane changing."""
-    k = s.kind[v] * KIND_SIZE
+    k = kind_at(s, v)
     u = speed[v]
     limit = NO_LIMIT_MPS
     source = s.signaller[v]
@@ -90,9 +91,9 @@ def want_speeds(s, n_occupied, distance, speed, blocker, new_speed, new_blocker)
         while v >= 0:
             x = distance[v]
             u = speed[v]
-            k = s.kind[v] * KIND_SIZE
+            k = kind_at(s, v)
             lead = s.leader[v]
-            lk = s.kind[lead] * KIND_SIZE if lead >= 0 else 0
+            lk = kind_at(s, lead) if lead >= 0 else 0
             ul = speed[lead] if lead >= 0 else 0.0
             following = s.following[v]
             limit = math.inf
@@ -109,7 +110,7 @@ def want_speeds(s, n_occupied, distance, speed, blocker, new_speed, new_blocker)
 
 @helper
 def leaves_lane(s, v, w, distance, speed):  # type: ignore[no-untyped-def]
-    moved = moved_distance(s, s.kind[v] * KIND_SIZE, speed[v], w, s.reals[DELTA])
+    moved = moved_distance(s, kind_at(s, v), speed[v], w, s.reals[DELTA])
     return moved + distance[v] > s.length[s.path[s.way[v]]]
 
 
@@ -161,31 +162,27 @@ def act_changing(s, n_planners, distance, speed, blocker, new_distance, new_spee
         n_waiting = 0
         while v >= 0:
             if s.role[v] >= ABORTED:
-                s.mover[n_movers] = v
-                s.mover_way[n_movers] = -1
-                n_movers += 1
+                n_movers = note_mover(s, n_movers, v, -1, drivable, -1)
                 v = s.behind[v]
                 continue
             w = new_speed[v]
             if not s.settled[v]:
                 w = settle_speed(s, v, s.serial[v], w, distance, speed)
-            d = moved_distance(s, s.kind[v] * KIND_SIZE, speed[v], w, delta) + distance[v]
+            d = moved_distance(s, kind_at(s, v), speed[v], w, delta) + distance[v]
             if w < 0:
                 w = 0.0
             new_speed[v] = w
             if w >= WAITING_SPEED_MPS:
                 s.moving_step[v] = step_done
-            d, at = go_on(s, d, s.way[v], s.length[drivable])
-            if at == DEAD_END:
-                s.counters[FAULT_SLOT] = v
-                return FAULT_DEAD_END, 0
-            new_distance[v] = d
-            if at != s.way[v]:
-                s.mover[n_movers] = v
-                s.mover_way[n_movers] = at
-                n_movers += 1
+            if d > s.length[drivable]:
+                d, at, to = go_on(s, d, s.way[v], s.following[v], s.length[drivable])
+                if at == DEAD_END:
+                    s.counters[FAULT_SLOT] = v
+                    return FAULT_DEAD_END, 0
+                n_movers = note_mover(s, n_movers, v, at, drivable, to)
             else:
                 n_waiting += w < WAITING_SPEED_MPS
+            new_distance[v] = d
             v = s.behind[v]
         s.n_waiting[drivable] = n_waiting
     return OK, n_movers

@@ -11,12 +11,12 @@ import math
 
 from streetflow.jit import helper
 from streetflow.kernel_bits import list_set_bits
+from streetflow.kernel_index import kind_at
 from streetflow.kernel_lane_segments import cut_into_segments, find_ahead, find_behind, put_into_lane, put_into_segment
 from streetflow.kernel_leader import find_leader
 from streetflow.kernel_rng import draw_priority
 from streetflow.tables import (
     DELTA,
-    KIND_SIZE,
     LENGTH,
     MAX_NEG_ACC,
     MAX_SPEED,
@@ -38,7 +38,7 @@ LEAST_REST_M = 30.0  # no change starts nearer to the lane's end
 
 @helper
 def braking_distance(s, v, speed):  # type: ignore[no-untyped-def]
-    return 0.5 * speed[v] * speed[v] / s.kinds[s.kind[v] * KIND_SIZE + MAX_NEG_ACC]
+    return 0.5 * speed[v] * speed[v] / s.kinds[kind_at(s, v) + MAX_NEG_ACC]
 
 
 @helper
@@ -47,7 +47,7 @@ def room_ahead(s, lane, x, segment, distance):  # type: ignore[no-untyped-def]
     v = find_ahead(s, lane, x, segment, distance)
     if v < 0:
         return s.length[lane] - x
-    return distance[v] - x - s.kinds[s.kind[v] * KIND_SIZE + LENGTH]
+    return distance[v] - x - s.kinds[kind_at(s, v) + LENGTH]
 
 
 @helper
@@ -55,7 +55,7 @@ def choose_target(s, v, lane, distance):  # type: ignore[no-untyped-def]
     """Set target_way and direction of a vehicle on a lane, if a lane beside it has more room."""
     x = distance[v]
     gap = s.gap[v]
-    k = s.kind[v] * KIND_SIZE
+    k = kind_at(s, v)
     length = s.kinds[k + LENGTH]
     if s.length[lane] - x < LEAST_REST_M:
         return
@@ -126,7 +126,7 @@ def look_beside(s, v, lane, distance):  # type: ignore[no-untyped-def]
     x = distance[v]
     leader = find_ahead(s, lane, x, s.segment[v], distance)
     if leader >= 0:
-        leader_gap = distance[leader] - x - s.kinds[s.kind[leader] * KIND_SIZE + LENGTH]
+        leader_gap = distance[leader] - x - s.kinds[kind_at(s, leader) + LENGTH]
     else:
         rest = s.length[s.path[s.way[v]]] - x
         leader_gap = rest
@@ -135,7 +135,7 @@ def look_beside(s, v, lane, distance):  # type: ignore[no-untyped-def]
             c = s.tail[s.out_links[i]]
             if c >= 0 and distance[c] + rest < best:
                 best = distance[c] + rest
-                length = s.kinds[s.kind[c] * KIND_SIZE + LENGTH]
+                length = s.kinds[kind_at(s, c) + LENGTH]
                 if best < length:
                     leader = c
                     leader_gap = rest - (length - best)
@@ -144,7 +144,7 @@ def look_beside(s, v, lane, distance):  # type: ignore[no-untyped-def]
     s.target_follower[v] = follower
     s.follower_gap[v] = math.inf
     if follower >= 0:
-        s.follower_gap[v] = x - distance[follower] - s.kinds[s.kind[v] * KIND_SIZE + LENGTH]
+        s.follower_gap[v] = x - distance[follower] - s.kinds[kind_at(s, v) + LENGTH]
     return leader_gap
 
 
@@ -205,7 +205,7 @@ def insert_shadow(s, v, lane, distance, speed):  # type: ignore[no-untyped-def]
     leader = s.target_leader[v]
     if leader >= 0 and s.path[s.way[leader]] == lane:
         s.leader[shadow] = leader
-        s.gap[shadow] = distance[leader] - s.kinds[s.kind[leader] * KIND_SIZE + LENGTH] - distance[shadow]
+        s.gap[shadow] = distance[leader] - s.kinds[kind_at(s, leader) + LENGTH] - distance[shadow]
     else:
         find_leader(s, shadow, lane, distance)
 
@@ -220,7 +220,7 @@ def find_all_leaders(s, distance):  # type: ignore[no-untyped-def]
         v = s.behind[ahead]
         while v >= 0:
             s.leader[v] = ahead
-            s.gap[v] = distance[ahead] - s.kinds[s.kind[ahead] * KIND_SIZE + LENGTH] - distance[v]
+            s.gap[v] = distance[ahead] - s.kinds[kind_at(s, ahead) + LENGTH] - distance[v]
             ahead = v
             v = s.behind[v]
 

@@ -6,13 +6,13 @@ from streetflow.jit import helper
 from streetflow.kernel_action import WAITING_SPEED_MPS, _take_out, append, free_slots_of_last_step, release
 from streetflow.kernel_bits import list_set_bits
 from streetflow.kernel_entry import remove_vehicle
+from streetflow.kernel_index import index, kind_at
 from streetflow.kernel_leader import find_leader
 from streetflow.kernel_math import lesser
 from streetflow.tables import (
     DELTA,
     DONE,
     FINISHED_TIME,
-    KIND_SIZE,
     MAX_SPEED,
     N_FINISHED,
     N_FREE,
@@ -34,11 +34,11 @@ def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
     now = step * s.reals[DELTA]
     free_slots_of_last_step(s, N_FREE, N_FREED)
     for i in range(n_movers):
-        v = s.mover[i]
-        drivable = s.path[s.way[v]]
+        v = index(s.mover[i])
+        drivable = index(s.mover_from[i])
         _take_out(s, drivable, v)
         s.previous[v] = drivable
-        add_free_flow(s, v, s.mover_way[i])
+        add_free_flow(s, v, drivable, s.mover_way[i])
         if s.mover_way[i] < 0:
             s.counters[N_RUNNING] -= 1
             if s.role[v] != DONE:
@@ -51,11 +51,11 @@ def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
     for i in range(n_movers):
         if s.mover_way[i] < 0:
             continue
-        v = s.mover[i]
-        at = s.mover_way[i]
+        v = index(s.mover[i])
+        at = index(s.mover_way[i])
+        drivable = index(s.mover_to[i])
         s.way[v] = at
-        s.following[v] = s.path[at + 1]
-        drivable = s.path[at]
+        s.following[v] = s.end_lane[drivable - n_lanes] if drivable >= n_lanes else s.path[at + 1]
         append(s, drivable, v, new_distance[v], new_distance, step)
         s.n_waiting[drivable] += new_speed[v] < WAITING_SPEED_MPS
         if drivable >= n_lanes:
@@ -66,14 +66,16 @@ def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
 
 
 @helper
-def add_free_flow(s: State, v: int, end: int) -> None:
-    """Add the undisturbed time over the drivables that v leaves: those before path[end], or (-1) the rest."""
-    max_speed = s.kinds[s.kind[v] * KIND_SIZE + MAX_SPEED]
+def add_free_flow(s: State, v: int, drivable: int, end: int) -> None:
+    """Add the undisturbed time over the drivables that v leaves, this one first: those before path[end], or (-1) the rest."""
+    max_speed = s.kinds[kind_at(s, v) + MAX_SPEED]
     at = s.way[v]
-    while at != end and s.path[at] >= 0:
-        drivable = s.path[at]
+    while drivable >= 0:
         s.free_flow_s[v] += s.length[drivable] / lesser(max_speed, s.speed_limit[drivable])
         at += 1
+        if at == end:
+            break
+        drivable = s.path[index(at)]
 
 
 @helper
@@ -93,8 +95,8 @@ def record_trip(s: State, v: int, step: int) -> None:
 def find_leaders(s, distance):  # type: ignore[no-untyped-def]
     """Phase 8, for the first vehicle of every list; all others follow the one before them in the list."""
     for i in range(list_set_bits(s.occupied, s.listed)):
-        drivable = s.listed[i]
-        find_leader(s, s.head[drivable], drivable, distance)
+        drivable = index(s.listed[i])
+        find_leader(s, index(s.head[drivable]), drivable, distance)
 
 
 @helper

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streetflow import scenarios
-from streetflow.errors import InputError, InputWarning
+from streetflow.errors import InputError, InputWarning, whole_number
 from streetflow.json_reader import read_json
 
 DATA_VARIABLE = "TINYLIGHT_DATA"
@@ -53,7 +53,7 @@ class Network:
 
     def flow_file(self, flow: int) -> Path:
         """Demand file of flow ``flow``; raises InputError naming the flows that exist."""
-        if not 0 <= flow < len(self.flow_files):
+        if not 0 <= whole_number(flow, "flow") < len(self.flow_files):
             last = len(self.flow_files) - 1
             raise InputError(f"network {self.name}", f"flow {flow}", f"no such flow; there are 0 to {last}")
         return self.flow_files[flow]

@@ -114,14 +114,22 @@ def _build(roadnet: Roadnet) -> NetworkTables:
     bit_word = np.zeros(n_links, np.int32)
     bit_mask = np.zeros(n_links, np.int32)
     conflicts = np.zeros((n_links, n_words), np.int32)
-    crossing_link = []
+    crossing_rank: list[int] = []
+    crossing_m: list[float] = []
+    crossing_first: list[int] = []
+    first_of_equal: dict[tuple[tuple[int, float, float], ...], int] = {}  # crossings of lane links of one shape
     for k, (i, _, _) in enumerate(links):
         own = k - int(link_first[i])
         bit_word[k] = i * n_words + own // WORD_BITS
         bit_mask[k] = 1 << own % WORD_BITS
-        for crossing in crossings[k]:
+        ranked = sorted(enumerate(crossings[k]), key=lambda each: each[1].other_link)
+        for _, crossing in ranked:
             conflicts[k, crossing.other_link // WORD_BITS] |= 1 << crossing.other_link % WORD_BITS
-            crossing_link.append(int(link_first[i]) + crossing.other_link)
+        rows = tuple((rank, crossing.own_m, crossing.other_m) for rank, crossing in ranked)
+        crossing_first.append(first_of_equal.setdefault(rows, len(crossing_rank)))
+        if crossing_first[-1] == len(crossing_rank):
+            crossing_rank += [rank for rank, _, _ in rows]
+            crossing_m += [distance for _, *pair in rows for distance in pair]
 
     phases = [phase for intersection in roadnet.intersections for phase in intersection.phases]
     phase_links: list[list[int]] = []
@@ -133,7 +141,6 @@ def _build(roadnet: Roadnet) -> NetworkTables:
 
     flat_out = [k for of_lane in lane_out for k in of_lane]
     flat_phase_links = [k for of_phase in phase_links for k in of_phase]
-    flat_crossings = [crossing for of_link in crossings for crossing in of_link]
     speed_limits = [v for road in roadnet.roads for v in road.lane_max_speeds_mps]
     ints: dict[str, object] = {
         "out_first": _prefix([len(of_lane) for of_lane in lane_out]),
@@ -146,8 +153,9 @@ def _build(roadnet: Roadnet) -> NetworkTables:
         "bit_mask": bit_mask,
         "word_first": [i * n_words for i, _, _ in links],
         "conflicts": conflicts.ravel(),
-        "crossing_first": _prefix([len(of_link) for of_link in crossings]),
-        "crossing_link": crossing_link,
+        "crossing_first": crossing_first,
+        "crossing_rank": crossing_rank,
+        "beside_first": [int(link_first[i]) for i, _, _ in links],
         "link_first": link_first,
         "phase_first": _prefix([len(intersection.phases) for intersection in roadnet.intersections]),
         "phase_link_first": _prefix([len(of_phase) for of_phase in phase_links]),
@@ -157,8 +165,7 @@ def _build(roadnet: Roadnet) -> NetworkTables:
         "length": lane_lengths + link_lengths,
         "lane_width": [width for road in roadnet.roads for width in road.lane_widths_m],
         "speed_limit": speed_limits + [LANE_LINK_SPEED_LIMIT_MPS] * n_links,
-        "crossing_own": [crossing.own_m for crossing in flat_crossings],
-        "crossing_other": [crossing.other_m for crossing in flat_crossings],
+        "crossing_m": crossing_m,
         "phase_time": [phase.time_s for phase in phases],
     }
     arrays: dict[str, NDArray[np.generic]] = {name: np.array(v, np.int32) for name, v in ints.items()}
@@ -173,7 +180,8 @@ def _build(roadnet: Roadnet) -> NetworkTables:
         "drivable_words": -(-(n_lanes + n_links) // WORD_BITS),
         "lane_words": -(-n_lanes // WORD_BITS),
         "link_words": n_links * n_words,
-        "crossings": len(flat_crossings),
+        "crossings": len(crossing_rank),
+        "crossings_2": len(crossing_m),
         "intersections": n_intersections,
         "intersections_1": n_intersections + 1,
         "intersection_words": n_intersections * n_words,

@@ -22,7 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from streetflow.clearance import CLEARANCE_S
-from streetflow.errors import InputError
+from streetflow.errors import InputError, whole_number
 from streetflow.intersection import Intersection
 
 # Columns of the state, one row an intersection.
@@ -43,7 +43,7 @@ class Signals:
         engine_intersections: int,
         min_green_s: int = 0,
     ) -> None:
-        if min_green_s < 0:
+        if whole_number(min_green_s, "min_green_s") < 0:
             raise InputError("signals", "min_green_s", f"must not be negative, is {min_green_s}")
         count = len(intersections)
         self.min_green_s = min_green_s

@@ -69,6 +69,7 @@ MAX_HALF_OVER_A = 16  # 0.5 / (0.5 / A-)
 USUAL_FOUR_A = 17  # 4 * (0.5 / a-)
 USUAL_HALF_OVER_A = 18  # 0.5 / (0.5 / a-)
 SAME_BRAKES = 19  # 1.0 if A- == a- (and the minimum gap isn't negative)
+STANDING_REST = 20  # a standing vehicle doesn't start towards a red light this near, m
 KIND_SIZE = 24
 
 # status[slot]
@@ -130,13 +131,13 @@ class State(NamedTuple):
     bit_word: Annotated[Ints, "net", "links"]  # where the lane link's bit is in announcing
     bit_mask: Annotated[Ints, "net", "links"]
     conflicts: Annotated[Ints, "net", "link_words"]  # link * n_words + word: bits of crossing lane links
-    crossing_first: Annotated[Ints, "net", "links_1"]
-    crossing_link: Annotated[Ints, "net", "crossings"]
-    crossing_own: Annotated[Floats, "net", "crossings"]
-    crossing_other: Annotated[Floats, "net", "crossings"]
+    crossing_first: Annotated[Ints, "net", "links"]  # its crossings, by ascending other lane link; equal ones are shared
+    crossing_rank: Annotated[Ints, "net", "crossings"]  # its place along the lane link: 0 is met first
+    crossing_m: Annotated[Floats, "net", "crossings_2"]  # per crossing: distance along the own and the other lane link
     # intersections
     announcing: Annotated[Ints, "net", "intersection_words"]  # bits of lane links that may announce a vehicle
     word_first: Annotated[Ints, "net", "links"]  # the first word of the lane link's intersection
+    beside_first: Annotated[Ints, "net", "links"]  # the first lane link of the lane link's intersection
     link_first: Annotated[Ints, "net", "intersections_1"]
     phase_first: Annotated[Ints, "net", "intersections_1"]
     phase_link_first: Annotated[Ints, "net", "phases_1"]
@@ -190,6 +191,8 @@ class State(NamedTuple):
     pending: Annotated[Ints, "veh", "slots", SLOT]  # created, not planned yet, in order
     mover: Annotated[Ints, "veh", "slots"]  # vehicles that leave their drivable in this step
     mover_way: Annotated[Ints, "veh", "slots"]  # their new position in path, -1: trip ends
+    mover_from: Annotated[Ints, "veh", "slots"]  # the drivables that they leave
+    mover_to: Annotated[Ints, "veh", "slots"]  # those that they come to, -1: trip ends
     # of lane changing within one step, by slot
     segment: Annotated[Ints, "veh", "changers"]  # number of its segment on its lane
     segment_behind: Annotated[Ints, "veh", "changers"]  # next vehicle of the segment
@@ -237,7 +240,7 @@ def _fields() -> tuple[_Field, ...]:
 
 
 FIELDS = _fields()
-SLOT_LISTS = ("free_slots", "freed_slots", "pending", "mover", "mover_way")
+SLOT_LISTS = ("free_slots", "freed_slots", "pending", "mover", "mover_way", "mover_from", "mover_to")
 """Fields of one entry per slot that aren't indexed by slot."""
 _BLOCKS = ("net_i", "net_f", "veh_i", "veh_f")
 

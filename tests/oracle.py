@@ -10,11 +10,13 @@ import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from streetflow.crossings import intersection_crossings
 from streetflow.network_tables import load_network
 
 NEVER = 2147483647
@@ -89,10 +91,11 @@ class Oracle:
         self.length = self.net.arrays["length"].tolist()
         self.limit = self.net.arrays["speed_limit"].tolist()
         self.crossings: list[list[tuple[float, int, float]]] = []
-        first = self.net.arrays["crossing_first"]
-        columns = [self.net.arrays[f"crossing_{name}"].tolist() for name in ("own", "link", "other")]
-        rows = list(zip(*columns, strict=True))
-        self.crossings = [rows[first[k] : first[k + 1]] for k in range(len(self.net.links))]
+        for _, links in groupby(range(len(self.net.links)), lambda k: self.net.links[k][0]):
+            beside = list(links)
+            shapes = [self.net.link_shapes[k] for k in beside]
+            for of_link in intersection_crossings(shapes):
+                self.crossings.append([(c.own_m, beside[c.other_link], c.other_m) for c in of_link])
         self.phase = [0 for _ in roadnet.intersections]
         self.remaining = [i.phases[0].time_s if i.phases else 0.0 for i in roadnet.intersections]
         self.lists: list[list[Vehicle]] = [[] for _ in self.length]

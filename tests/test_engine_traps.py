@@ -48,7 +48,7 @@ BAD_CALLS: list[tuple[str, Callable[[Engine], object], type[Exception], str]] = 
     ("phase too large", lambda e: e.set_tl_phase(SIGNAL, 8), IndexError, "has the phases 0 to 7, not 8"),
     ("phase negative", lambda e: e.set_tl_phase(SIGNAL, -1), IndexError, "not -1"),
     ("phase beyond 32 bits", lambda e: e.set_tl_phase(SIGNAL, 2**32), IndexError, "not 4294967296"),
-    ("phase a float", lambda e: e.set_tl_phase(SIGNAL, 1.0), TypeError, "integer"),
+    ("phase a float", lambda e: e.set_tl_phase(SIGNAL, 1.0), TypeError, "phase must be a whole number .*not 1.0"),
     ("phase a string", lambda e: e.set_tl_phase(SIGNAL, "1"), TypeError, "integer"),
     ("phase None", lambda e: e.set_tl_phase(SIGNAL, None), TypeError, "integer"),
     ("intersection number too large", lambda e: e.set_phase_by_index(5, 0), IndexError, "no intersection number 5"),
@@ -84,9 +84,10 @@ BAD_CALLS: list[tuple[str, Callable[[Engine], object], type[Exception], str]] = 
     ("route a string", lambda e: e.set_vehicle_route(e.get_vehicles()[0], "r_0_0_0"), TypeError, "not the string"),
     ("route of numbers", lambda e: e.set_vehicle_route(e.get_vehicles()[0], [0]), TypeError, "a road id is a string"),
     ("steps negative", lambda e: e.step_many(-1), ValueError, "must be 0 to "),
-    ("steps fractional", lambda e: e.step_many(2.5), TypeError, "integer"),
+    ("steps fractional", lambda e: e.step_many(2.5), TypeError, "the number of steps must be a whole number .*not 2.5"),
+    ("steps a string", lambda e: e.step_many("3"), TypeError, "the number of steps must be .*not '3'"),
     ("steps beyond the counter", lambda e: e.step_many(2**31), ValueError, "must be 0 to "),
-    ("seed a float", lambda e: e.set_random_seed(1.5), TypeError, "integer"),
+    ("seed a float", lambda e: e.set_random_seed(1.5), TypeError, "seed must be a whole number .*not 1.5"),
     ("seed a string", lambda e: e.set_random_seed("1"), TypeError, "integer"),
     ("seed None", lambda e: e.set_random_seed(None), TypeError, "integer"),
     ("load a path", lambda e: e.load("state.json"), TypeError, "load_from_file reads one"),
@@ -120,7 +121,7 @@ def test_bad_call_raises_and_changes_nothing(config: Path, call: Any, error: Any
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", None])
 def test_bad_thread_num(config: Path, threads: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match=r"integer|at least 1"):
+    with pytest.raises((TypeError, ValueError), match=r"thread_num must be (a whole number|at least 1)"):
         Engine(config, threads)
 
 

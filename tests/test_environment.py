@@ -225,6 +225,13 @@ def test_bad_options_are_input_errors(options: dict[str, object], message: str) 
         Environment("crossing", **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("option", ["flow", "seed", "horizon_s", "min_green_s"])
+@pytest.mark.parametrize("value", [2.5, "2"])
+def test_options_that_must_be_whole_numbers(option: str, value: object) -> None:
+    with pytest.raises(TypeError, match=rf"^{option} must be a whole number .*not {value!r}$"):
+        Environment("crossing", **{option: value})  # type: ignore[arg-type]
+
+
 def test_faulty_roadnet_is_named_even_with_a_clearance(tmp_path: Path) -> None:
     """The error names the user's file, not the one derived from it."""
     network = find_network("crossing")
