@@ -86,6 +86,12 @@ __vectors:
 VECTOR ALARM_VECTOR_NUMBER /* it only has to end the sleep */
     reti
 
+    .global __stop_program
+    .type __stop_program, @function
+__stop_program: /* nothing leads here: an endless loop for tests to throw the program into, as a glitch might */
+    cli
+    rjmp __stop_program
+
 VECTOR UART_RECEIVED_VECTOR_NUMBER
     rjmp received
 
