@@ -71,6 +71,6 @@ if "BOARD" in env:  # an AVR; the host build has no clock and no line
     env.Replace(BOARD_F_CPU=f"{f_cpu_hz}L")
     env.Append(CPPDEFINES=[("BAUD", f"{baud}L")])
     map_file = build / "firmware.map"
-    env.Append(LINKFLAGS=[f"-Wl,-Map,{map_file}"])
+    env.Append(LINKFLAGS=["-nostartfiles", f"-Wl,-Map,{map_file}"])
     env.AddPostAction("$BUILD_DIR/${PROGNAME}.elf", lambda target, source, env: patch(Path(str(target[0]))))
     print(f"Clock {f_cpu_hz} Hz, {baud} baud; linker map: {map_file}")

@@ -29,7 +29,8 @@ def crc(data: bytes, start: int = CRC_INITIAL) -> int:
 
 
 def patch(elf_file: Path) -> None:
-    """Rewrites the file. ValueError if it has no such symbol, or does not lie in flash from address 0 without a gap."""
+    """Rewrites the file. ValueError if it has no such symbol, does not lie in flash from address 0 without a gap, or has
+    statics with initial values, which nothing would set (start.S)."""
     elf = bytearray(elf_file.read_bytes())
     image, places = bytearray(), []
     for offset, address, size in sorted(_segments(elf), key=lambda segment: segment[1]):
@@ -70,8 +71,10 @@ def _segments(elf: bytes) -> Iterator[tuple[int, int, int]]:
     """(file offset, flash address, bytes) of what is loaded into flash; an ELF32 file, low byte first."""
     start, entry_bytes, count = struct.unpack_from("<I", elf, 28)[0], *struct.unpack_from("<HH", elf, 42)
     for number in range(count):
-        kind, offset, _, address, size = struct.unpack_from("<IIIII", elf, start + number * entry_bytes)
+        kind, offset, virtual, address, size = struct.unpack_from("<IIIII", elf, start + number * entry_bytes)
         if kind == 1 and size and address < RAM_BASE:
+            if virtual >= RAM_BASE:
+                raise ValueError(f"{size} bytes of initial values for statics: the firmware's start sets all of them to 0")
             yield offset, address, size
 
 

@@ -4,10 +4,12 @@ Builds of our own platform (firmware/platform_system) keep PlatformIO's core fol
 the user's own in ~/.platformio. That platform lays out the one package that PlatformIO needs, tool-scons, itself.
 """
 
+import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,6 +42,19 @@ def _passes(name: str) -> bool:
     return not name.startswith("PLATFORMIO_") or name in USERS_OWN or name.startswith(USERS_SETTINGS)
 
 
+@contextmanager
+def _first_alone(state_dir: Path | None) -> Iterator[None]:
+    """Lets nobody else in as long as `state_dir` is new: PlatformIO sets its folder up as if nobody else could read it."""
+    if state_dir is None or (state_dir / "set_up").is_file():
+        yield
+        return
+    state_dir.mkdir(parents=True, exist_ok=True)
+    with (state_dir / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+        (state_dir / "set_up").touch()
+
+
 def run(
     arguments: Sequence[str],
     *,
@@ -51,12 +66,13 @@ def run(
     if find_spec("platformio") is None:
         raise InputError("platformio", "", "not installed for this Python; install it: pip install 'tinylight-hil[firmware]'")
     command = [sys.executable, "-m", "platformio", *arguments]
-    return subprocess.run(
-        command,
-        cwd=project,
-        env=environment(state_dir, variables),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-    )
+    with _first_alone(state_dir):
+        return subprocess.run(
+            command,
+            cwd=project,
+            env=environment(state_dir, variables),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )

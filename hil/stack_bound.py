@@ -15,11 +15,11 @@ from typing import NamedTuple
 from streetflow.errors import InputError
 
 RETURN_ADDRESS_BYTES = 2
-VECTOR_BYTES = 4
 LIMIT_BYTES = 2048
 SKIPS = frozenset({"cpse", "sbrc", "sbrs", "sbic", "sbis"})
 ENDS = frozenset({"ret", "reti"})
 STACK_POINTER_LOW = "0x3d"
+INTERRUPT = re.compile(r"__vector_\d+$")
 INDIRECT = {  # functions that call by pointer, and what
     "infer_kernel": re.compile(r"kernel_\d+$"),
 }
@@ -83,9 +83,7 @@ class _Program:
         if "main" not in by_name:
             raise InputError(self.elf, "main", "not a program of ours: it has no such function")
         program = self._deepest(by_name["main"], ())
-        bad = by_name.get("__bad_interrupt")
-        vectors = [self.code[at].target for at in range(VECTOR_BYTES, self._vectors_end(), VECTOR_BYTES) if at in self.code]
-        entries = {entry for entry in vectors if entry is not None and entry != bad}
+        entries = {address for name, address in by_name.items() if INTERRUPT.match(name)}
         interrupts = [self._deepest(entry, ()) for entry in entries]
         for entry in entries:
             self._refuse_nesting(entry, entry)
@@ -97,9 +95,6 @@ class _Program:
             raise InputError(self.elf, self.names.get(interrupt, hex(interrupt)), "allows interrupts in an interrupt")
         for callee in self._calls[function]:
             self._refuse_nesting(interrupt, callee)
-
-    def _vectors_end(self) -> int:
-        return min(address for address in self.names if address > 0)
 
     def _deepest(self, entry: int, callers: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
         """The chain of calls that takes most, from `entry` on: (name, bytes with the return address) each."""

@@ -21,7 +21,10 @@ TINYLIGHT = "TinyLight"
 # Intersections that train side by side, at most; fixed, so that results don't depend on the number of cores.
 BASELINE_GROUPS_PER_JOB, TINYLIGHT_GROUPS_PER_JOB = 12, 48
 FLOWS_PER_JOB = 5
-LEARNING_VERSION = 1  # to be raised with every change of a learned model that changes its figures
+# To be raised with every change of a learned model that changes its figures; those that see times got theirs in another unit.
+LEARNING_VERSION = 1
+FEATURES_VERSION = 2
+SEARCHING = ("TLRP", TINYLIGHT)
 TRAINING_STEP_WORK = 10.0  # a decision in training takes about as long as so many without, for the forecast only
 
 Tell = Callable[[float], None]  # fraction of the job that is done
@@ -89,6 +92,8 @@ def identity(network: Network, model: str, flow: int) -> dict[str, Any]:
     known: dict[str, Any] = {"clearance": "hold", "horizon_s": network.horizon_s} | file_hashes(network, flow)
     if model not in CONTROLLERS:
         known["learning_version"] = LEARNING_VERSION
+    if model.partition(".")[0] in SEARCHING:
+        known["features_version"] = FEATURES_VERSION
     if model.startswith(f"{TINYLIGHT}."):
         known["settings"] = tinylight_settings(_settings_name(model), network.name).model_dump()
     return known

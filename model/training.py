@@ -169,7 +169,7 @@ def train(
     rows: list[EpisodeRow] = []
     best: list[list[Snapshot]] = [[] for _ in environments]
     total = config.search_episodes + config.refine_episodes
-    identity = _identity(config, shape, train_seeds, n_decisions) | dict(task or {})
+    identity = _identity(config, shape, train_seeds, n_decisions) | {"lsb_per_unit": list(lsb_per_unit)} | dict(task or {})
     first = 0
     if resume_from is not None:
         saved = _load_checkpoint(resume_from, identity)

@@ -5,16 +5,17 @@ link, ...; see ``feature_cells.py``). So a feature is data, not code: ``observat
 one compiled loop.
 
 Every value is an integer in the int16 range, since the chip has no floats: quantity = integer / ``lsb_per_unit``, rounded
-to the nearest, clamped to ``minimum`` .. ``maximum``.
+to the nearest, clamped to ``minimum`` .. ``maximum``. Times have ``TIME_UNIT_S`` seconds to the unit.
 
 Names are the paper's (``outlane_2_sum_waiting_vehicle`` is a sum of waiting times, as its formula says). Two
 of them have a number that the paper leaves open, and a name may state another one than the default: the parts of a lane
 (``inlane_2_num_vehicle_seg_by_6``; ``..._by_k`` is 4) and the image's cells a side (``inter_2_vehicle_position_image_8``;
 without a number 12).
 
-Where the paper's text and its released code differ, this table follows the paper: waiting time is in seconds since the
-vehicle's last stop; the delay of a lane is against its own limit; the delay of a phase is the average over the lanes
-that it serves, each once; pressure is in - out, summed over lane links; has_changed is 1 for a change.
+Where the paper's text and its released code differ, this table follows the paper: waiting time is since the vehicle's last
+stop (its unit, a decision's 20 s, is about that of the release's counter, which grows by one a decision); the delay of a lane
+is against its own limit; the delay of a phase is the average over the lanes that it serves, each once; pressure is in - out,
+summed over lane links; has_changed is 1 for a change.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ from streetflow.intersection import Intersection
 
 INT16_MIN, INT16_MAX = -32768, 32767
 DELAY_LSB = 256
+TIME_UNIT_S = 20
+TIME_UNIT = f"{TIME_UNIT_S} s"
+"""Times are in decision intervals, though an integer is still a second. In seconds their sums reach thousands where vehicles
+are counted in tens, and the search learns far worse (docs/training.md)."""
 SEGMENTS = 4
 IMAGE_SIDE = 12
 IMAGE_EXTENT_M = 240.0
@@ -56,6 +61,8 @@ class FeatureSpec:
     description: str
     resolution: int = 0
     """Parts of a lane, or the image's cells a side; 0 for all other features."""
+    source_units: int = 1
+    """How many of the source's units make one of the feature's."""
 
     def width(self, intersection: Intersection) -> int:
         """How many values the feature has at ``intersection``."""
@@ -92,6 +99,11 @@ def _by_k(prefix: str) -> FeatureSpec:
     return FeatureSpec(**{**vars(spec), "name": f"{prefix}_seg_by_k"})
 
 
+def _waiting_time(name: str, scope: str, cells: Callable[[Intersection], list[Terms]], whose: str) -> FeatureSpec:
+    return FeatureSpec(name, scope, TIME_UNIT, TIME_UNIT_S, 0, INT16_MAX, _S.WAITING_TIME, cells, False,
+                       f"time that {whose} have stood since their last stop, summed", source_units=TIME_UNIT_S)  # fmt: skip
+
+
 _LOW, _HIGH = INT16_MIN, INT16_MAX
 _TABLE = (
     # name, scope, unit, lsb_per_unit, minimum, maximum, source, cells, average, description
@@ -99,8 +111,7 @@ _TABLE = (
                 "vehicles on the lane; in-lanes, then out-lanes"),
     FeatureSpec("lane_2_num_waiting_vehicle", "lane", "vehicles", 1, 0, _HIGH, _S.WAITING, c.all_lanes, False,
                 "vehicles on the lane slower than 0.1 m/s"),
-    FeatureSpec("lane_2_sum_waiting_time", "lane", "s", 1, 0, _HIGH, _S.WAITING_TIME, c.all_lanes, False,
-                "time that the lane's vehicles have stood since their last stop, summed"),
+    _waiting_time("lane_2_sum_waiting_time", "lane", c.all_lanes, "the lane's vehicles"),
     FeatureSpec("lane_2_delay", "lane", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, c.all_lanes, True,
                 "1 - mean speed / speed limit of the lane, 0 when empty"),
     _by_k("lane_2_num_vehicle"),
@@ -108,8 +119,7 @@ _TABLE = (
                 "vehicles on the in-lane"),
     FeatureSpec("inlane_2_num_waiting_vehicle", "in-lane", "vehicles", 1, 0, _HIGH, _S.WAITING, c.in_lanes, False,
                 "vehicles on the in-lane slower than 0.1 m/s"),
-    FeatureSpec("inlane_2_sum_waiting_time", "in-lane", "s", 1, 0, _HIGH, _S.WAITING_TIME, c.in_lanes, False,
-                "time that the in-lane's vehicles have stood since their last stop, summed"),
+    _waiting_time("inlane_2_sum_waiting_time", "in-lane", c.in_lanes, "the in-lane's vehicles"),
     FeatureSpec("inlane_2_delay", "in-lane", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, c.in_lanes, True,
                 "1 - mean speed / speed limit of the in-lane, 0 when empty"),
     _by_k("inlane_2_num_vehicle"),
@@ -119,8 +129,7 @@ _TABLE = (
                 "vehicles on the out-lane"),
     FeatureSpec("outlane_2_num_waiting_vehicle", "out-lane", "vehicles", 1, 0, _HIGH, _S.WAITING, c.out_lanes, False,
                 "vehicles on the out-lane slower than 0.1 m/s"),
-    FeatureSpec("outlane_2_sum_waiting_vehicle", "out-lane", "s", 1, 0, _HIGH, _S.WAITING_TIME, c.out_lanes, False,
-                "time that the out-lane's vehicles have stood since their last stop, summed"),
+    _waiting_time("outlane_2_sum_waiting_vehicle", "out-lane", c.out_lanes, "the out-lane's vehicles"),
     FeatureSpec("outlane_2_delay", "out-lane", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, c.out_lanes, True,
                 "1 - mean speed / speed limit of the out-lane, 0 when empty"),
     _by_k("outlane_2_num_vehicle"),
@@ -128,16 +137,14 @@ _TABLE = (
                 "vehicles on the in-road"),
     FeatureSpec("inroad_2_num_waiting_vehicle", "in-road", "vehicles", 1, 0, _HIGH, _S.WAITING, c.in_roads, False,
                 "vehicles on the in-road slower than 0.1 m/s"),
-    FeatureSpec("inroad_2_sum_waiting_time", "in-road", "s", 1, 0, _HIGH, _S.WAITING_TIME, c.in_roads, False,
-                "time that the in-road's vehicles have stood since their last stop, summed"),
+    _waiting_time("inroad_2_sum_waiting_time", "in-road", c.in_roads, "the in-road's vehicles"),
     FeatureSpec("inroad_2_delay", "in-road", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, c.in_roads, True,
                 "mean of the delays of the in-road's lanes"),
     FeatureSpec("phase_2_num_vehicle", "phase", "vehicles", 1, 0, _HIGH, _S.VEHICLES, c.served_lanes, False,
                 "vehicles on the in-lanes that the phase serves"),
     FeatureSpec("phase_2_num_waiting_vehicle", "phase", "vehicles", 1, 0, _HIGH, _S.WAITING, c.served_lanes, False,
                 "vehicles slower than 0.1 m/s on the in-lanes that the phase serves"),
-    FeatureSpec("phase_2_sum_waiting_time", "phase", "s", 1, 0, _HIGH, _S.WAITING_TIME, c.served_lanes, False,
-                "time that vehicles on the in-lanes that the phase serves have stood since their last stop, summed"),
+    _waiting_time("phase_2_sum_waiting_time", "phase", c.served_lanes, "vehicles on the in-lanes that the phase serves"),
     FeatureSpec("phase_2_delay", "phase", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, c.served_lanes, True,
                 "mean of the delays of the in-lanes that the phase serves"),
     FeatureSpec("phase_2_pressure", "phase", "vehicles", 1, _LOW, _HIGH, _S.VEHICLES, c.opened_links, False,
@@ -146,8 +153,7 @@ _TABLE = (
                 "vehicles on all in-lanes and out-lanes"),
     FeatureSpec("inter_2_num_waiting_vehicle", "intersection", "vehicles", 1, 0, _HIGH, _S.WAITING, c.whole, False,
                 "vehicles slower than 0.1 m/s on all in-lanes and out-lanes"),
-    FeatureSpec("inter_2_sum_waiting_time", "intersection", "s", 1, 0, _HIGH, _S.WAITING_TIME, c.whole, False,
-                "time that the vehicles on all in-lanes and out-lanes have stood since their last stop, summed"),
+    _waiting_time("inter_2_sum_waiting_time", "intersection", c.whole, "the vehicles on all in-lanes and out-lanes"),
     FeatureSpec("inter_2_delay", "intersection", "1", DELAY_LSB, 0, DELAY_LSB, _S.DELAY, c.whole, True,
                 "mean of the delays of all in-lanes and out-lanes"),
     FeatureSpec("inter_2_pressure", "intersection", "vehicles", 1, _LOW, _HIGH, _S.VEHICLES, c.whole_links, False,
@@ -160,9 +166,10 @@ _TABLE = (
     FeatureSpec("inter_2_num_passed_vehicle_since_last_action", "intersection", "vehicles", 1, 0, _HIGH, _S.OWN,
                 lambda _: [[(c.PASSED, 1)]], False,
                 "vehicles that were on the in-lanes at the last decision and no longer are"),
-    FeatureSpec("inter_2_sum_travel_time_since_last_action", "intersection", "s", 1, 0, _HIGH, _S.OWN,
+    FeatureSpec("inter_2_sum_travel_time_since_last_action", "intersection", TIME_UNIT, TIME_UNIT_S, 0, _HIGH, _S.OWN,
                 lambda _: [[(c.PASSED_TRAVEL_TIME, 1)]], False,
-                "travel times, as they were at the last decision, of the vehicles that have left the in-lanes since, summed"),
+                "travel times, as they were at the last decision, of the vehicles that have left the in-lanes since, summed",
+                source_units=TIME_UNIT_S),
     FeatureSpec("lanelink_2_pressure", "lane link", "vehicles", 1, _LOW, _HIGH, _S.VEHICLES, c.each_link, False,
                 "vehicles on the lane link's in-lane - on its out-lane"),
     FeatureSpec("lanelink_2_num_vehicle", "lane link", "vehicles", 1, 0, _HIGH, _S.LINK_VEHICLES, c.on_links, False,

@@ -103,7 +103,7 @@ class Observer:
                 start = base(i, spec)
                 for w, cell in enumerate(spec.cells(each)):
                     position = int(np.ravel_multi_index((i, f, w), self._shape))
-                    scale = spec.lsb_per_unit / (len(cell) if spec.average and cell else 1)
+                    scale = spec.lsb_per_unit / spec.source_units / (len(cell) if spec.average and cell else 1)
                     add(position, start, cell, scale, spec.minimum, spec.maximum)
             int32 = np.iinfo(np.int32)
             add(self._size + i, 0, total_pressure(each), 1.0, int(int32.min), int(int32.max))

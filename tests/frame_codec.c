@@ -53,7 +53,7 @@ int main(void) {
                 printf("%02x", bytes[i]);
             }
             printf(" ");
-            frame_begin(bytes[FRAME_AT_TYPE], bytes[FRAME_AT_SEQUENCE], bytes[FRAME_AT_INTERSECTION]);
+            frame_begin(bytes[FRAME_AT_TYPE], bytes + FRAME_AT_SEQUENCE);
             frame_put_bytes(bytes + FRAME_AT_PAYLOAD, frame_payload_length(&reader));
             frame_end();
         }

@@ -419,5 +419,5 @@ class TestEmulatedTimes:
             stats, mark = link.stats(), board.stack_high_water_bytes()
             assert mark is not None
             chips_mark = 2048 - stats.static_ram_bytes - stats.untouched_ram_bytes
-            assert 20 <= chips_mark <= mark <= chips_mark + 8, "sending the answer may go deeper"
+            assert 10 <= chips_mark <= mark <= chips_mark + 8, "sending the answer may go deeper"
             assert mark <= stack_bound(board.elf).total_bytes

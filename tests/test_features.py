@@ -297,3 +297,9 @@ def test_table_states_an_int16_range_and_a_scale() -> None:
     for spec in FEATURES.values():
         assert -32768 <= spec.minimum < spec.maximum <= 32767
         assert spec.lsb_per_unit >= 1 and spec.unit and spec.description
+
+
+def test_times_come_in_decision_intervals_with_whole_seconds_as_integers() -> None:
+    times = [spec for spec in FEATURES.values() if "time" in spec.description]
+    assert len(times) == 7
+    assert {(spec.unit, spec.lsb_per_unit, spec.source_units) for spec in times} == {("20 s", 20, 20)}

@@ -3,7 +3,9 @@
 import importlib.util
 import itertools
 import random
+import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -12,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hil.build import project_root
+from model.synthetic import random_intersection
 
 sys.path.insert(0, str(project_root() / "firmware"))
 from generator.grouping import CAPACITY, Row, Term, group, prove
-from generator.stream import ROWS_MAX, block_sizes
+from generator.stream import ROWS_MAX, block_sizes, constants
 
 weights = st.lists(st.integers(-127, 127).filter(bool), max_size=64)
 
@@ -49,6 +52,15 @@ def test_blocks_are_few_and_of_few_sizes(rows: int) -> None:
     assert len(sizes) == -(-rows // ROWS_MAX)
 
 
+@pytest.mark.parametrize(("bias", "size"), [(32_767, 2), (-32_768, 2), (32_768, 3), (-32_769, 3)])
+@pytest.mark.parametrize("layer", ["layer1", "layer2", "layer3"])
+def test_biases_take_two_bytes_where_all_fit(layer: str, bias: int, size: int) -> None:
+    parts = [random_intersection(seed).model_dump() for seed in (1, 2)]
+    biases = parts[1][layer]["biases"]
+    (biases[1] if layer == "layer1" else biases)[3] = bias
+    assert constants(parts)["TABLE_BIAS_BYTES"] == size
+
+
 def flash_crc() -> ModuleType:
     spec = importlib.util.spec_from_file_location("flash_crc", project_root() / "firmware" / "flash_crc.py")
     assert spec is not None and spec.loader is not None
@@ -64,3 +76,29 @@ def test_two_bytes_make_the_crc_zero_wherever_they_are() -> None:
         at = rng.randrange(len(image) - 1)
         image[at : at + 2] = module.solution(bytes(image), at)
         assert crc16.mcrf4xx(bytes(image)) == 0
+
+
+PROGRAM = """
+    .section .vectors
+    clr r1
+    .global flash_patch, __do_copy_data, __do_clear_bss
+flash_patch:
+    .word 0
+__do_copy_data: __do_clear_bss:
+    ret
+"""
+
+
+@pytest.mark.parametrize(("statics", "refused"), [("char a;", False), ("char a = 1;", True)])
+def test_statics_with_initial_values_are_refused(statics: str, refused: bool, tmp_path: Path) -> None:
+    """The firmware's own start sets all to 0."""
+    source, elf = tmp_path / "program.S", tmp_path / "program.elf"
+    (tmp_path / "statics.c").write_text(statics)
+    source.write_text(PROGRAM)
+    files = [str(source), str(tmp_path / "statics.c")]
+    subprocess.run(["avr-gcc", "-mmcu=atmega328p", "-nostartfiles", "-fno-common", *files, "-o", str(elf)], check=True)
+    if refused:
+        with pytest.raises(ValueError, match=r"[12] bytes of initial values"):
+            flash_crc().patch(elf)
+    else:
+        flash_crc().patch(elf)

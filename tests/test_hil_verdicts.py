@@ -69,7 +69,7 @@ def test_latency_and_footprint(kernel: str, f_cpu_hz: int, baud: int, closed_loo
     # Nothing is faster than its parts: the response holds the inference, the round trip holds the response.
     assert latency["compute_us"]["p50"] < latency["response_us"]["p50"] < latency["round_trip_us"]["p50"]
     assert flash_bytes[0] <= footprint["flash_bytes"] <= flash_bytes[1]
-    assert 20 <= footprint["stack_bytes"] <= footprint["stack_bound_bytes"] <= 90
+    assert 10 <= footprint["stack_bytes"] <= footprint["stack_bound_bytes"] <= 90
     assert ram_bytes[0] <= footprint["static_ram_bytes"] + footprint["stack_bound_bytes"] <= ram_bytes[1]
 
 

@@ -239,6 +239,8 @@ def test_a_foreign_or_broken_checkpoint_is_refused(tmp_path: Path) -> None:
         train(toys(), [2], LSB, TINY, resume_from=checkpoint)
     with pytest.raises(InputError, match="config"):
         train(toys(), [1], LSB, dataclasses.replace(TINY, gamma=0.8), resume_from=checkpoint)
+    with pytest.raises(InputError, match="lsb_per_unit"):
+        train(toys(), [1], (20, *LSB[1:]), TINY, resume_from=checkpoint)
     with pytest.raises(InputError, match="can't be read"):
         train(toys(), [1], LSB, TINY, resume_from=tmp_path / "missing.pt")
     for content in ([], {"identity": []}, {"identity": {}, "episode": 1}, {"identity": 0} | dict.fromkeys(CHECKPOINT_KEYS, 0)):

@@ -4,8 +4,9 @@
     layers     each: matrices, a 0 behind the last
 
 A layer's rows are cut into blocks of at most ROWS_MAX, whose sums lie in registers. A block is one matrix (layer 1: one per
-feature): number of rows, stage bits, the rows' biases (3 bytes each), number of columns, the weights column by column; behind
-the block's last matrix, except in layer 3, the rows' scales. A weight w is stored as w + 128.
+feature): number of rows, stage bits, number of columns, the rows' biases, the weights column by column; behind the block's last
+matrix, except in layer 3, the rows' scales. A weight w is stored as w + 128; a bias in two bytes as bias + 32768, if all of
+the firmware fit so, else in three bytes as it is.
 
 A shift is stored as a window and a factor: of the product's bytes p, `window` and `window` + 1 hold the result once they are
 multiplied by the power of two `factor` (0: there is no shift). `limit` is the greatest value (less offset) that does not
@@ -22,14 +23,16 @@ from generator.policy import INPUT_MAX, JsonObject, n_inputs
 ROWS_MAX = 6
 FROM_EVEN, FROM_ODD, PLAIN, TOTALS, ADD, STORE = (1 << bit for bit in range(6))  # stage bits, as in table.S
 WEIGHT_EXCESS = 128
+BIAS_EXCESS = {2: 1 << 15, 3: 0}  # by the bytes that a bias has
 USUAL_WINDOW = 1
 
 
 def text(parts: Sequence[JsonObject]) -> str:
     """The assembly source of all intersections' bytes."""
     lines = []
+    bias_bytes = _bias_bytes(parts)
     for number, part in enumerate(parts):
-        data = bytes(stream(part))
+        data = bytes(stream(part, bias_bytes))
         lines.append(f"KERNEL_DATA {number}")
         lines += ["    .byte " + ", ".join(str(value) for value in data[i : i + 24]) for i in range(0, len(data), 24)]
     return "\n".join(lines) + "\n"
@@ -38,10 +41,15 @@ def text(parts: Sequence[JsonObject]) -> str:
 def constants(parts: Sequence[JsonObject]) -> dict[str, int]:
     """Sizes of the kernel's buffers, which block sizes it must have code for, and whether there is a layer 1 of several
     features."""
+    bias_bytes = _bias_bytes(parts)
     rows = {size for part in parts for height in (*part["hidden"], len(part["phases"])) for size in block_sizes(height)}
     return {
         "KERNEL_EVEN_BYTES": max(max(n_inputs(part), part["hidden"][1]) for part in parts),
         "TABLE_ROWS_MAX": max(rows),
+        "TABLE_ROWS_LEAST": min(rows),
+        "TABLE_BIAS_BYTES": bias_bytes,
+        "TABLE_BIAS_EXCESS": BIAS_EXCESS[bias_bytes] // WEIGHT_EXCESS,  # beside the inputs' sum, which has the same weight
+        "TABLE_WITHOUT_SHIFT": int(any(feature["shift"] == 0 for part in parts for feature in part["features"])),
         "TABLE_FEATURES_MAX": max(len(part["features"]) for part in parts),
     } | {f"TABLE_ROWS_{size}": int(size in rows) for size in range(1, ROWS_MAX + 1)}
 
@@ -52,7 +60,7 @@ def block_sizes(rows: int) -> list[int]:
     return [ROWS_MAX] * full + [rest] * (rest > 0)
 
 
-def stream(part: JsonObject) -> Iterator[int]:
+def stream(part: JsonObject, bias_bytes: int) -> Iterator[int]:
     """All bytes of one intersection."""
     for feature in part["features"]:
         multiplier, shift = feature["multiplier"], feature["shift"]
@@ -64,9 +72,9 @@ def stream(part: JsonObject) -> Iterator[int]:
     layer1, layer2, layer3 = part["layer1"], part["layer2"], part["layer3"]
     last = len(part["features"]) - 1
     stages = [_branch_stage(number, last) for number in range(last + 1)]
-    yield from _layer(layer1["weights"], layer1["biases"], stages, layer1)
-    yield from _layer([layer2["weights"]], [layer2["biases"]], [FROM_ODD], layer2)
-    yield from _layer([layer3["weights"]], [layer3["biases"]], [FROM_EVEN | PLAIN | STORE], None)
+    yield from _layer(layer1["weights"], layer1["biases"], stages, layer1, bias_bytes)
+    yield from _layer([layer2["weights"]], [layer2["biases"]], [FROM_ODD], layer2, bias_bytes)
+    yield from _layer([layer3["weights"]], [layer3["biases"]], [FROM_EVEN | PLAIN | STORE], None, bias_bytes)
 
 
 def _branch_stage(number: int, last: int) -> int:
@@ -80,15 +88,15 @@ def _layer(
     biases: Sequence[Sequence[int]],
     stages: Sequence[int],
     scales: JsonObject | None,
+    bias_bytes: int,
 ) -> Iterator[int]:
     begin = 0
     for size in block_sizes(len(biases[0])):
         rows = slice(begin, begin + size)
         for weights, bias, stage in zip(matrices, biases, stages, strict=True):
-            yield from (size, stage)
+            yield from (size, stage, len(weights[0]))
             for value in bias[rows]:
-                yield from _bytes(value, 3)
-            yield len(weights[0])
+                yield from _bytes(value + BIAS_EXCESS[bias_bytes], bias_bytes)
             for column in zip(*weights[rows], strict=True):
                 yield from (weight + WEIGHT_EXCESS for weight in column)
         if scales is not None:
@@ -116,3 +124,10 @@ def _window(shift: int) -> tuple[int, int]:
 
 def _bytes(value: int, count: int) -> tuple[int, ...]:
     return tuple((value & (1 << 8 * count) - 1).to_bytes(count, "little"))
+
+
+def _bias_bytes(parts: Sequence[JsonObject]) -> int:
+    """2 where that is enough for every bias of the firmware, else 3."""
+    layers = (part[layer]["biases"] for part in parts for layer in ("layer2", "layer3"))
+    biases = [bias for row in (*layers, *(row for part in parts for row in part["layer1"]["biases"])) for bias in row]
+    return 2 if -BIAS_EXCESS[2] <= min(biases) and max(biases) < BIAS_EXCESS[2] else 3

@@ -17,13 +17,16 @@
 #define MIN_GREEN_S 0
 #endif
 
+extern struct boot { /* as HELLO sends it; on the chip start.S sets it */
+    uint8_t reset_cause; /* MCUSR as found at boot; 0 on the host */
+    uint8_t count;       /* boots since power came, this one included; stops at 255; 1 on the host */
+} boot;
+
 void board_start(void);
 void board_rest(void); /* sleeps until there may be something to do; on the host: ends at the end of input */
 
 #ifdef __AVR__
 #include <avr/wdt.h>
-
-extern uint8_t boot_reset_cause, boot_count; /* boot.S */
 
 static inline void board_feed_watchdog(void) {
     wdt_reset();
@@ -37,8 +40,6 @@ static inline void board_led(bool lit) {
     }
 }
 #else
-enum { boot_reset_cause = 0, boot_count = 1 };
-
 static inline void board_feed_watchdog(void) {
 }
 
@@ -46,15 +47,5 @@ static inline void board_led(bool lit) {
     (void)lit;
 }
 #endif
-
-/* MCUSR as found at boot; 0 on the host */
-static inline uint8_t board_reset_cause(void) {
-    return boot_reset_cause;
-}
-
-/* Boots since power came, this one included; stops at 255; 1 on the host */
-static inline uint8_t board_boot_count(void) {
-    return boot_count;
-}
 
 #endif

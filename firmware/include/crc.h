@@ -4,10 +4,13 @@
 #ifndef CRC_H
 #define CRC_H
 
-#include "types.h"
-
 #define CRC_INITIAL 0xFFFF
 
+#ifndef __ASSEMBLER__
+#include "types.h"
+
 MUST_USE uint16_t crc_update(uint16_t crc, uint8_t byte);
+MUST_USE uint16_t crc_of(const void *bytes, uint8_t count);
+#endif
 
 #endif

@@ -5,16 +5,64 @@
 #include "frame.h"
 #include "policy.h"
 
-/* Judges the frame that the reader has just completed with `status`. Returns the intersection to be decided; null: none. */
-MUST_USE const FLASH struct intersection *dispatch_check(enum frame_status status, const struct frame_reader *request);
+/* All that lives from one request to the next. On the chip Y points to it all the time but in the kernel, so that what lies
+ * in its first 64 bytes takes one word of code to read or write; a source file that includes this has no other use of Y.
+ */
+struct dispatch_state {
+    struct { /* as STATS sends them */
+        uint32_t decisions; /* computed since boot */
+        uint32_t cycles_max;
+        uint16_t good;
+        uint16_t bad_crc;
+        uint16_t malformed;
+        uint16_t ring_overruns;
+        uint16_t line_errors;
+        uint16_t repeats;
+        uint16_t untouched_ram;
+        uint16_t static_ram;
+    } counters;
 
-/* Where the decision has its feature values; and what was decided goes to `inferred`, with the cycles it took. */
-MUST_USE const uint8_t *dispatch_values(const struct frame_reader *request);
-void dispatch_decided(const FLASH struct intersection *net, const struct frame_reader *request, uint24 cycles);
+    struct { /* the last decision, kept with `inferred` so that a repeated request is answered again without new work */
+        bool valid;
+        uint8_t sequence;
+        uint8_t intersection;
+        uint8_t crc[FRAME_CRC_BYTES];
+        struct __attribute__((packed)) {
+            uint8_t action; /* that of `inferred`, or the one in force before its minimum green is over */
+            uint8_t phase;
+            uint8_t logits; /* how many */
+            uint24 cycles;
+        } answer; /* as DECIDE's reply begins */
+        uint16_t logits_crc;
+    } last;
+
+    bool in_session;      /* HELLO has been said since the chip started */
+    uint8_t held_action;  /* in the decision to be made: the action in force that its minimum green holds */
+    uint8_t error;        /* what the frame in hand turned out to be */
+    uint8_t error_detail;
+    struct frame_reader request;
+};
+
+extern struct dispatch_state dispatch_state;
+
+#ifdef __AVR__
+register struct dispatch_state *dispatch __asm__("r28");
+#else
+#define dispatch (&dispatch_state)
+#endif
+
+/* Judges the frame that `dispatch->request` has just completed with `status`. Whether a decision is due: then this gives the
+ * intersection and its feature values, and what was decided goes to `inferred`, with the cycles it took to dispatch_decided.
+ */
+MUST_USE bool dispatch_check(enum frame_status status);
+MUST_USE const uint8_t *dispatch_values(void);
+void dispatch_decided(uint24 cycles);
+
+static inline const FLASH struct intersection *dispatch_intersection(void) {
+    return &policy_intersections[POLICY_INTERSECTIONS > 1 ? dispatch->request.bytes[FRAME_AT_INTERSECTION] : 0];
+}
 
 /* Answers the frame that was judged last. */
-void dispatch_answer(const struct frame_reader *request);
-
-MUST_USE uint32_t dispatch_decisions(void); /* computed since boot */
+void dispatch_answer(void);
 
 #endif

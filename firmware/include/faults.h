@@ -11,6 +11,11 @@
 #ifndef FAULTS_H
 #define FAULTS_H
 
+#if defined(TL_GARBAGE) && !defined(TL_GARBAGE_AFTER)
+#define TL_GARBAGE_AFTER 0
+#endif
+
+#ifndef __ASSEMBLER__
 #include "types.h"
 
 #ifdef TL_SLOWDOWN_CYCLES
@@ -20,9 +25,6 @@ void faults_slow_down(void);
 #define FAULT_SLOWDOWN() ((void)0)
 #endif
 
-#if defined(TL_GARBAGE) && !defined(TL_GARBAGE_AFTER)
-#define TL_GARBAGE_AFTER 0
-#endif
 #if defined(TL_GARBAGE_AFTER) || defined(TL_SILENT_AFTER) || defined(TL_HANG_AFTER)
 MUST_USE bool faults_swallow_reply(void);
 MUST_USE uint8_t faults_scramble(uint8_t byte);
@@ -31,6 +33,7 @@ MUST_USE uint8_t faults_scramble(uint8_t byte);
 #else
 #define FAULT_SWALLOWS_REPLY() false
 #define FAULT_SCRAMBLE(byte) (byte)
+#endif
 #endif
 
 #endif

@@ -1,6 +1,6 @@
 /* Whether the program's bytes in flash are still those that were built: a CRC over all of them, once at boot.
  *
- * After linking, firmware/flash_crc.py chooses two bytes of boot.S such that the CRC is 0.
+ * After linking, firmware/flash_crc.py chooses two bytes of start.S such that the CRC is 0.
  */
 #ifndef FLASH_CHECK_H
 #define FLASH_CHECK_H
@@ -8,6 +8,11 @@
 #include "types.h"
 
 void flash_check(void);
-MUST_USE bool flash_is_sound(void); /* always, on the host */
+
+#ifdef __AVR__
+extern uint8_t flash_fault; /* what flash_check found: 0 if nothing */
+#else
+enum { flash_fault = 0 };
+#endif
 
 #endif

@@ -3,7 +3,6 @@
 #define FRAME_H
 
 #include "policy_dimensions.h"
-#include "types.h"
 
 #define FRAME_VERSION 3
 
@@ -11,6 +10,10 @@
 #define FRAME_CRC_BYTES 2
 #define FRAME_BYTES_MAX (FRAME_HEADER_BYTES + POLICY_MAX_PAYLOAD + FRAME_CRC_BYTES)
 #define FRAME_WIRE_BYTES_MAX (FRAME_BYTES_MAX + 2) /* one COBS code and the delimiter */
+
+#ifndef __ASSEMBLER__
+#include "types.h"
+
 _Static_assert(FRAME_BYTES_MAX < 254, "a frame must fit one COBS block");
 
 /* Positions in a frame */
@@ -37,13 +40,19 @@ struct frame_reader {
 
 void frame_reader_reset(struct frame_reader *reader); /* before the first byte, and after each frame */
 MUST_USE enum frame_status frame_reader_push(struct frame_reader *reader, uint8_t byte);
-MUST_USE uint8_t frame_payload_length(const struct frame_reader *reader); /* of a good frame */
 
-/* A frame goes straight to the line: header, then payload, then its end. A byte of it leaves as soon as its COBS block ends. */
-void frame_begin(uint8_t type, uint8_t sequence, uint8_t intersection);
+static inline uint8_t frame_payload_length(const struct frame_reader *reader) { /* of a good frame */
+    return reader->length - FRAME_HEADER_BYTES - FRAME_CRC_BYTES;
+}
+
+/* A frame goes straight to the line: header, then payload, then its end. A byte of it leaves as soon as its COBS block ends.
+ * The header's sequence and intersection lie at `address`, as in a request.
+ */
+void frame_begin(uint8_t type, const uint8_t *address);
 void frame_put(uint8_t byte);
 void frame_put_bytes(const void *bytes, uint8_t count); /* numbers lie in memory as they go over the wire: low byte first */
 void frame_put_flash(const FLASH uint8_t *bytes, uint8_t count);
 void frame_end(void);
+#endif
 
 #endif

@@ -68,8 +68,8 @@
 #define UART_DIVISOR UBRR0
 #define UART_LISTENING (_BV(RXEN0) | _BV(TXEN0) | _BV(RXCIE0))
 #define UART_ERROR_BITS (_BV(FE0) | _BV(DOR0)) /* wrong stop bit; a byte was lost in the hardware */
-#define UART_RECEIVED_VECTOR USART_RX_vect
-#define UART_CAN_SEND_VECTOR USART_UDRE_vect
+#define UART_RECEIVED_VECTOR_NUMBER USART_RX_vect_num
+#define UART_CAN_SEND_VECTOR_NUMBER USART_UDRE_vect_num
 
 /* Timer 1: the stopwatch of the compute time, one count a clock cycle */
 #define STOPWATCH_COUNT TCNT1
@@ -85,7 +85,10 @@
 #define ALARM_RANG _BV(TOV0)
 #define ALARM_INTERRUPTS TIMSK0
 #define ALARM_INTERRUPT _BV(TOIE0)
-#define ALARM_VECTOR TIMER0_OVF_vect
+#define ALARM_VECTOR_NUMBER TIMER0_OVF_vect_num
+
+/* The watchdog: a decision takes a hundredth of this; an alarm ends each sleep far earlier */
+#define WATCHDOG_ON (_BV(WDE) | _BV(WDP2) | _BV(WDP1)) /* a second */
 
 /* The Uno's LED, pin PB5: lit while a decision is computed */
 #define LED_PORT PORTB

@@ -20,13 +20,13 @@ extern union decision_or_parts {
 
 /* The logits' bytes as they go over the wire: 24 bits each, low byte first */
 #define LOGIT_BYTES 3
-static inline uint8_t inferred_logit_byte(uint8_t number) {
 #ifdef __AVR__
-    return ((const uint8_t *)inferred.logits)[number];
-#else
-    return (uint8_t)(inferred.logits[number / LOGIT_BYTES] >> 8 * (number % LOGIT_BYTES));
-#endif
+static inline const uint8_t *inferred_logit_bytes(void) {
+    return (const uint8_t *)inferred.logits;
 }
+#else
+const uint8_t *inferred_logit_bytes(void);
+#endif
 
 /* `values`: net->inputs numbers, int16 little-endian, as they come over the wire. */
 #if KERNEL_ID == KERNEL_PORTABLE_C

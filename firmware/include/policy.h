@@ -6,8 +6,6 @@
 #include "policy_dimensions.h" /* generated: POLICY_... constants, the widest of all intersections */
 #include "types.h"
 
-#define POLICY_SHA256_BYTES 32
-
 struct intersection {
     uint8_t inputs; /* feature values of a request */
     uint8_t actions;
@@ -52,6 +50,5 @@ struct requantisation {
 };
 
 extern const FLASH struct intersection policy_intersections[POLICY_INTERSECTIONS];
-extern const FLASH uint8_t policy_sha256[POLICY_SHA256_BYTES];
 
 #endif

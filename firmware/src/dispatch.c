@@ -56,51 +56,21 @@ _Static_assert(16 + POLICY_SHA256_BYTES <= POLICY_MAX_PAYLOAD, "a HELLO reply mu
 
 #define ALONE __attribute__((noinline)) /* where avr-gcc would make more of it by inlining */
 
-/* As STATS sends them */
-static struct {
-    uint32_t decisions;
-    uint32_t cycles_max;
-    uint16_t good;
-    uint16_t bad_crc;
-    uint16_t malformed;
-    uint16_t ring_overruns;
-    uint16_t line_errors;
-    uint16_t repeats;
-    uint16_t untouched_ram;
-    uint16_t static_ram;
-} counters;
+struct dispatch_state dispatch_state;
 
-/* The last decision, kept with `inferred` so that a repeated request is answered again without new work */
-static struct {
-    bool valid;
-    uint8_t sequence;
-    uint8_t intersection;
-    uint8_t crc[FRAME_CRC_BYTES];
-    struct __attribute__((packed)) {
-        uint8_t action; /* that of `inferred`, or the one in force before its minimum green is over */
-        uint8_t phase;
-        uint8_t logits; /* how many */
-        uint24 cycles;
-    } answer; /* as DECIDE's reply begins */
-} last;
 #define ANSWER_BYTES 6
+_Static_assert(offsetof(struct dispatch_state, last.logits_crc) <= 62, "what a word of code reaches");
 
-static uint8_t held_action; /* in the decision to be made: the action in force that its minimum green holds */
 #define NOTHING_HELD UINT8_MAX
+#define DECISION_DUE UINT8_MAX /* in place of an error */
 
-static bool in_session; /* HELLO has been said since the chip started */
-
-/* What the frame in hand turned out to be */
-static uint8_t error;
-static uint8_t error_detail;
-static bool must_decide;
-
-/* The beginning of a HELLO reply */
+/* A HELLO reply but for its last two bytes */
 static const FLASH struct __attribute__((packed)) {
     uint8_t major, minor, kernel, min_green_s;
     uint32_t f_cpu_hz, baud;
-    uint8_t intersections, max_payload;
-} self = {FIRMWARE_MAJOR, FIRMWARE_MINOR, KERNEL_ID, MIN_GREEN_S, BOARD_F_CPU_HZ, BOARD_BAUD, POLICY_INTERSECTIONS, POLICY_MAX_PAYLOAD};
+    uint8_t intersections, max_payload, policy_sha256[POLICY_SHA256_BYTES];
+} self = {FIRMWARE_MAJOR, FIRMWARE_MINOR,       KERNEL_ID,          MIN_GREEN_S,  BOARD_F_CPU_HZ,
+          BOARD_BAUD,     POLICY_INTERSECTIONS, POLICY_MAX_PAYLOAD, POLICY_SHA256};
 
 ALONE static void count(uint16_t *counter) {
     const uint16_t next = *counter + 1;
@@ -109,77 +79,81 @@ ALONE static void count(uint16_t *counter) {
     }
 }
 
-uint32_t dispatch_decisions(void) {
-    return counters.decisions;
+const uint8_t *dispatch_values(void) {
+    const uint8_t *payload = dispatch->request.bytes + FRAME_AT_PAYLOAD;
+    return (payload[DECIDE_FLAGS] & DECIDE_WAS_PUT) != 0 ? decision_or_parts.parts : payload + DECIDE_VALUES;
+}
+
+static const uint8_t *request_crc(void) {
+    return dispatch->request.bytes + dispatch->request.length - FRAME_CRC_BYTES;
 }
 
 /* Whether the last decision is the request's intersection's, and has this sequence number */
-ALONE static bool is_last(const struct frame_reader *request, uint8_t sequence) {
-    return last.sequence == sequence && last.intersection == request->bytes[FRAME_AT_INTERSECTION] && last.valid;
+static bool is_last(uint8_t sequence) {
+    return dispatch->last.sequence == sequence && dispatch->last.intersection == dispatch->request.bytes[FRAME_AT_INTERSECTION] &&
+           dispatch->last.valid;
 }
 
-static bool is_repeat(const struct frame_reader *request) {
-    const uint8_t *crc = request->bytes + request->length - FRAME_CRC_BYTES;
-    return last.crc[0] == crc[0] && last.crc[1] == crc[1] && is_last(request, request->bytes[FRAME_AT_SEQUENCE]);
+static bool is_repeat(void) {
+    const uint8_t *crc = request_crc();
+    return dispatch->last.crc[0] == crc[0] && dispatch->last.crc[1] == crc[1] && is_last(dispatch->request.bytes[FRAME_AT_SEQUENCE]);
 }
 
 /* Whether what was put, `length` bytes, is what the request means */
 static bool is_put(uint8_t length, const uint8_t *wanted_crc) {
-    const uint8_t *byte = decision_or_parts.parts;
-    uint16_t crc = CRC_INITIAL;
-    for (; length != 0; length--) {
-        crc = crc_update(crc, *byte++);
-    }
-    crc = crc_update(crc, wanted_crc[0]);
-    return crc_update(crc, wanted_crc[1]) == 0 && !last.valid; /* a decision takes its place */
+    const uint16_t crc = crc_of(decision_or_parts.parts, length);
+    return (uint8_t)crc == wanted_crc[0] && (uint8_t)(crc >> 8) == wanted_crc[1] && !dispatch->last.valid; /* else it is overwritten */
 }
 
-/* What follows returns an enum error_code, with its detail in `error_detail`; ERROR_NONE for a request that can be answered. */
+/* What follows returns an enum error_code, with its detail in the state; ERROR_NONE for a request that can be answered. */
 
-ALONE static uint8_t check_decide(const struct frame_reader *request, const FLASH struct intersection *net) {
-    const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
-    const uint8_t length = frame_payload_length(request), least_s = MIN_GREEN_S, inputs = net->inputs;
+static uint8_t check_decide(uint8_t length, const FLASH struct intersection *net) {
+    const uint8_t *payload = dispatch->request.bytes + FRAME_AT_PAYLOAD;
+    const uint8_t least_s = MIN_GREEN_S, inputs = net->inputs;
     const uint8_t flags = length != 0 ? payload[DECIDE_FLAGS] : 0;
-    const uint8_t *light = dispatch_values(request) + 2 * inputs;
-    const bool was_put = (flags & DECIDE_WAS_PUT) != 0;
     uint8_t put_length = 2 * inputs;
     if ((flags & DECIDE_HAS_LIGHT) != 0) {
         put_length += LIGHT_BYTES;
     }
-    error_detail = was_put ? DECIDE_PUT_LENGTH : DECIDE_VALUES + put_length;
-    if (length != error_detail || payload[DECIDE_COUNT] != inputs) {
+    dispatch->error_detail = (flags & DECIDE_WAS_PUT) != 0 ? DECIDE_PUT_LENGTH : DECIDE_VALUES + put_length;
+    if (length != dispatch->error_detail || payload[DECIDE_COUNT] != inputs) {
         return ERROR_BAD_LENGTH;
     }
-    if (is_repeat(request)) {
-        count(&counters.repeats);
+    if (is_repeat()) {
+        count(&dispatch->counters.repeats);
         return ERROR_NONE;
     }
-    if (was_put && !is_put(put_length, payload + DECIDE_VALUES)) {
-        error_detail = 0;
+    if ((flags & DECIDE_WAS_PUT) != 0 && !is_put(put_length, payload + DECIDE_VALUES)) {
+        dispatch->error_detail = 0;
         return ERROR_BAD_PARTS;
     }
-    held_action = NOTHING_HELD;
+    dispatch->held_action = NOTHING_HELD;
     if ((flags & DECIDE_HAS_LIGHT) != 0) {
-        error_detail = net->actions;
-        if (light[0] >= error_detail) {
+        const uint8_t *light = dispatch_values() + 2 * inputs;
+        dispatch->error_detail = net->actions;
+        if (light[0] >= dispatch->error_detail) {
             return ERROR_BAD_PHASE;
         }
         if (light[1] < least_s) {
-            held_action = light[0];
+            dispatch->held_action = light[0];
         }
     }
-    must_decide = true;
-    return ERROR_NONE;
+    return DECISION_DUE;
 }
 
-static uint8_t check_put(const uint8_t *payload, uint8_t length) {
-    const uint8_t room = sizeof decision_or_parts.parts;
+/* Whether a part of `length` bytes, from `offset` on, lies in `room` bytes */
+ALONE static bool fits(uint8_t offset, uint8_t length, uint8_t room) {
+    dispatch->error_detail = room;
+    return length <= room && offset <= (uint8_t)(room - length);
+}
+
+static uint8_t check_put(uint8_t length) {
+    const uint8_t *payload = dispatch->request.bytes + FRAME_AT_PAYLOAD;
     length -= PUT_BYTES; /* of an empty payload: 255, too much */
-    error_detail = room;
-    if (length > room || payload[PUT_OFFSET] > (uint8_t)(room - length)) {
+    if (!fits(payload[PUT_OFFSET], length, sizeof decision_or_parts.parts)) {
         return ERROR_BAD_LENGTH;
     }
-    last.valid = false;
+    dispatch->last.valid = false;
     uint8_t *part = decision_or_parts.parts + payload[PUT_OFFSET];
     for (; length != 0; length--) {
         *part++ = *++payload;
@@ -187,140 +161,122 @@ static uint8_t check_put(const uint8_t *payload, uint8_t length) {
     return ERROR_NONE;
 }
 
-static uint8_t check_get(const struct frame_reader *request, uint8_t room) {
-    const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
-    const uint8_t wanted = payload[GET_LENGTH];
-    error_detail = GET_PAYLOAD_LENGTH;
-    if (frame_payload_length(request) != GET_PAYLOAD_LENGTH) {
+static uint8_t check_get(uint8_t length, uint8_t room) {
+    const uint8_t *payload = dispatch->request.bytes + FRAME_AT_PAYLOAD;
+    dispatch->error_detail = GET_PAYLOAD_LENGTH;
+    if (length != GET_PAYLOAD_LENGTH || !fits(payload[GET_OFFSET], payload[GET_LENGTH], room)) {
         return ERROR_BAD_LENGTH;
     }
-    error_detail = room;
-    if (wanted > room || payload[GET_OFFSET] > (uint8_t)(room - wanted)) {
-        return ERROR_BAD_LENGTH;
-    }
-    error_detail = 0;
-    return is_last(request, payload[GET_SEQUENCE]) ? ERROR_NONE : ERROR_BAD_PARTS;
+    dispatch->error_detail = 0;
+    return is_last(payload[GET_SEQUENCE]) ? ERROR_NONE : ERROR_BAD_PARTS;
 }
 
-static uint8_t check_good(const struct frame_reader *request) {
-    const uint8_t type = request->bytes[FRAME_AT_TYPE], number = request->bytes[FRAME_AT_INTERSECTION];
-    error_detail = type;
+static uint8_t check_good(void) {
+    const uint8_t type = dispatch->request.bytes[FRAME_AT_TYPE], length = frame_payload_length(&dispatch->request);
+    dispatch->error_detail = type;
     if (type == 0 || type > TYPE_GET) {
         return ERROR_UNKNOWN_TYPE;
     }
-    error_detail = 0;
+    dispatch->error_detail = 0;
     if (type == TYPE_HELLO || type == TYPE_STATS) {
-        return frame_payload_length(request) != 0 ? ERROR_BAD_LENGTH : ERROR_NONE;
+        return length != 0 ? ERROR_BAD_LENGTH : ERROR_NONE;
     }
-    if (!flash_is_sound()) { /* from here on: what takes a sound flash, a session and an intersection */
+    if (flash_fault != 0) { /* from here on: what takes a sound flash, a session and an intersection */
         return ERROR_FLASH_CORRUPT;
     }
-    if (!in_session) {
-        error_detail = board_reset_cause();
+    if (!dispatch->in_session) {
+        dispatch->error_detail = boot.reset_cause;
         return ERROR_NO_SESSION;
     }
-    if (number >= POLICY_INTERSECTIONS) {
-        error_detail = POLICY_INTERSECTIONS;
+    if (dispatch->request.bytes[FRAME_AT_INTERSECTION] >= POLICY_INTERSECTIONS) {
+        dispatch->error_detail = POLICY_INTERSECTIONS;
         return ERROR_BAD_INTERSECTION;
     }
-    const FLASH struct intersection *net = &policy_intersections[number];
+    const FLASH struct intersection *net = dispatch_intersection();
     if (type == TYPE_DECIDE) {
-        return check_decide(request, net);
+        return check_decide(length, net);
     }
-    return type == TYPE_PUT ? check_put(request->bytes + FRAME_AT_PAYLOAD, frame_payload_length(request))
-                            : check_get(request, LOGIT_BYTES * net->actions);
+    return type == TYPE_PUT ? check_put(length) : check_get(length, LOGIT_BYTES * net->actions);
 }
 
-const FLASH struct intersection *dispatch_check(enum frame_status status, const struct frame_reader *request) {
-    uint16_t *counter = &counters.good;
-    must_decide = false;
-    error = (uint8_t)status;
-    error_detail = 0;
+bool dispatch_check(enum frame_status status) {
+    uint16_t *counter = &dispatch->counters.good;
+    uint8_t error = (uint8_t)status;
+    dispatch->error_detail = 0;
     if (status == FRAME_GOOD) {
-        error = check_good(request);
+        error = check_good();
     } else if (status == FRAME_BAD_VERSION) {
-        error_detail = FRAME_VERSION;
+        dispatch->error_detail = FRAME_VERSION;
     } else {
-        counter = &counters.malformed;
+        counter = &dispatch->counters.malformed;
         if (status == FRAME_BAD_CRC) {
-            counter = &counters.bad_crc;
+            counter = &dispatch->counters.bad_crc;
         } else if (status == FRAME_TOO_LONG) {
-            error_detail = POLICY_MAX_PAYLOAD;
+            dispatch->error_detail = POLICY_MAX_PAYLOAD;
         }
     }
     count(counter);
-    return must_decide ? &policy_intersections[request->bytes[FRAME_AT_INTERSECTION]] : NULL;
+    dispatch->error = error;
+    return error == DECISION_DUE;
 }
 
-const uint8_t *dispatch_values(const struct frame_reader *request) {
-    const uint8_t *payload = request->bytes + FRAME_AT_PAYLOAD;
-    return (payload[DECIDE_FLAGS] & DECIDE_WAS_PUT) != 0 ? decision_or_parts.parts : payload + DECIDE_VALUES;
-}
-
-void dispatch_decided(const FLASH struct intersection *net, const struct frame_reader *request, uint24 cycles) {
-    last.valid = true;
-    last.sequence = request->bytes[FRAME_AT_SEQUENCE];
-    last.intersection = request->bytes[FRAME_AT_INTERSECTION];
-    const uint8_t *crc = request->bytes + request->length - FRAME_CRC_BYTES;
-    last.crc[0] = crc[0];
-    last.crc[1] = crc[1];
-    const uint8_t action = held_action != NOTHING_HELD ? held_action : inferred.action;
-    last.answer.action = action;
-    last.answer.phase = net->phases[action];
-    last.answer.logits = net->actions;
-    last.answer.cycles = cycles;
-    counters.decisions++;
-    if (cycles > counters.cycles_max) {
-        counters.cycles_max = cycles;
+void dispatch_decided(uint24 cycles) {
+    dispatch->error = ERROR_NONE;
+    dispatch->last.answer.cycles = cycles;
+    dispatch->counters.decisions++;
+    if (cycles > dispatch->counters.cycles_max) {
+        dispatch->counters.cycles_max = cycles;
     }
+    const uint8_t *crc = request_crc();
+    dispatch->last.crc[0] = crc[0];
+    dispatch->last.crc[1] = crc[1];
+    dispatch->last.valid = true;
+    dispatch->last.sequence = dispatch->request.bytes[FRAME_AT_SEQUENCE];
+    dispatch->last.intersection = dispatch->request.bytes[FRAME_AT_INTERSECTION];
+    const uint8_t action = dispatch->held_action != NOTHING_HELD ? dispatch->held_action : inferred.action;
+    const FLASH struct intersection *net = dispatch_intersection();
+    dispatch->last.answer.action = action;
+    dispatch->last.answer.phase = net->phases[action];
+    dispatch->last.answer.logits = net->actions;
 }
 
 static void answer_hello(void) {
-    last.valid = false;
-    in_session = true;
+    dispatch->last.valid = false;
+    dispatch->in_session = true;
     frame_put_flash((const FLASH uint8_t *)&self, sizeof self);
-    frame_put_flash(policy_sha256, POLICY_SHA256_BYTES);
-    frame_put(board_reset_cause());
-    frame_put(board_boot_count());
+    frame_put_bytes(&boot, sizeof boot);
 }
 
 /* The CRC of the logits stands for them; it is reckoned while the bytes before it are on their way. */
-static void answer_decide(uint8_t logits_length) {
-    frame_put_bytes(&last.answer, ANSWER_BYTES);
-    uint16_t crc = CRC_INITIAL;
-    for (uint8_t i = 0; i < logits_length; i++) {
-        crc = crc_update(crc, inferred_logit_byte(i));
-    }
-    frame_put_bytes(&crc, sizeof crc);
+static void answer_decide(void) {
+    frame_put_bytes(&dispatch->last.answer, ANSWER_BYTES);
+    dispatch->last.logits_crc = crc_of(inferred_logit_bytes(), LOGIT_BYTES * dispatch->last.answer.logits);
+    frame_put_bytes(&dispatch->last.logits_crc, sizeof dispatch->last.logits_crc);
 }
 
-static void answer_get(const uint8_t *payload) {
-    uint8_t at = payload[GET_OFFSET];
-    for (uint8_t left = payload[GET_LENGTH]; left != 0; left--) {
-        frame_put(inferred_logit_byte(at++));
-    }
+static void answer_get(void) {
+    const uint8_t *payload = dispatch->request.bytes + FRAME_AT_PAYLOAD;
+    frame_put_bytes(inferred_logit_bytes() + payload[GET_OFFSET], payload[GET_LENGTH]);
 }
 
 static void answer_stats(void) {
-    counters.ring_overruns = uart_ring_overruns();
-    counters.line_errors = uart_line_errors();
-    counters.untouched_ram = stack_untouched_bytes();
-    counters.static_ram = stack_static_bytes();
-    frame_put_bytes(&counters, sizeof counters);
+    dispatch->counters.ring_overruns = uart_counters.ring_overruns;
+    dispatch->counters.line_errors = uart_counters.line_errors;
+    dispatch->counters.untouched_ram = stack_untouched_bytes();
+    dispatch->counters.static_ram = stack_static_bytes();
+    frame_put_bytes(&dispatch->counters, sizeof dispatch->counters);
 }
 
-void dispatch_answer(const struct frame_reader *request) {
-    const uint8_t *bytes = request->bytes;
-    const uint8_t type = bytes[FRAME_AT_TYPE];
-    const bool refused = error != ERROR_NONE;
-    frame_begin(refused ? TYPE_ERROR : type | TYPE_REPLY, bytes[FRAME_AT_SEQUENCE], bytes[FRAME_AT_INTERSECTION]);
+void dispatch_answer(void) {
+    const uint8_t type = dispatch->request.bytes[FRAME_AT_TYPE];
+    const bool refused = dispatch->error != ERROR_NONE;
+    frame_begin(refused ? TYPE_ERROR : type | TYPE_REPLY, dispatch->request.bytes + FRAME_AT_SEQUENCE);
     if (refused) {
-        frame_put(error);
-        frame_put(error_detail);
+        frame_put_bytes(&dispatch->error, 2); /* and its detail */
     } else if (type == TYPE_DECIDE) {
-        answer_decide(LOGIT_BYTES * last.answer.logits);
+        answer_decide();
     } else if (type == TYPE_GET) {
-        answer_get(bytes + FRAME_AT_PAYLOAD);
+        answer_get();
     } else if (type == TYPE_HELLO) {
         answer_hello();
     } else if (type == TYPE_STATS) {

@@ -34,13 +34,13 @@ const uint8_t faults_ballast[TL_BALLAST_BYTES] = {1};
 #define SOUND_DECISIONS TL_HANG_AFTER
 #endif
 
-static bool failing; /* the reply at hand */
-static bool next_fails = SOUND_DECISIONS == 0;
+static bool failing;      /* the reply at hand */
+static bool next_changes; /* the next fails and the first does not, or the other way round */
 
 /* The first SOUND_DECISIONS are answered as they should be; whole replies fail from then on. */
 bool faults_swallow_reply(void) {
-    failing = next_fails;
-    next_fails = dispatch_decisions() + 1 > SOUND_DECISIONS;
+    failing = next_changes != (SOUND_DECISIONS == 0);
+    next_changes = (dispatch->counters.decisions + 1 > SOUND_DECISIONS) != (SOUND_DECISIONS == 0);
 #if defined(TL_HANG_AFTER)
     while (failing) {
     }

@@ -1,4 +1,4 @@
-/* Reading and writing frames; the same on chip and host. */
+/* Reading frames, and writing them; the chip writes them by avr/frame_send.S. */
 #include "frame.h"
 
 #include "crc.h"
@@ -60,9 +60,7 @@ enum frame_status frame_reader_push(struct frame_reader *reader, uint8_t byte) {
     return FRAME_INCOMPLETE;
 }
 
-uint8_t frame_payload_length(const struct frame_reader *reader) {
-    return reader->length - FRAME_HEADER_BYTES - FRAME_CRC_BYTES;
-}
+#ifndef __AVR__
 
 /* The frame being sent */
 static uint16_t crc;
@@ -90,13 +88,12 @@ static void put(uint8_t byte) {
     }
 }
 
-void frame_begin(uint8_t type, uint8_t sequence, uint8_t intersection) {
+void frame_begin(uint8_t type, const uint8_t *address) {
     crc = CRC_INITIAL;
     open_block();
     frame_put(FRAME_VERSION);
     frame_put(type);
-    frame_put(sequence);
-    frame_put(intersection);
+    frame_put_bytes(address, 2);
 }
 
 void frame_put(uint8_t byte) {
@@ -124,3 +121,5 @@ void frame_end(void) {
     (void)uart_put(0);
     uart_release();
 }
+
+#endif

@@ -147,6 +147,16 @@ static void layer3(const FLASH struct intersection *net) {
     }
 }
 
+#ifndef __AVR__
+const uint8_t *inferred_logit_bytes(void) {
+    static uint8_t bytes[LOGIT_BYTES * POLICY_ACTIONS_MAX];
+    for (uint8_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (uint8_t)(inferred.logits[i / LOGIT_BYTES] >> 8 * (i % LOGIT_BYTES));
+    }
+    return bytes;
+}
+#endif
+
 void infer(const FLASH struct intersection *net, const uint8_t *values) {
     layer1(net, values);
     layer2(net);

@@ -14,40 +14,40 @@
 __attribute__((OS_main)) int main(void); /* it has nobody's registers to save */
 #endif
 
-static struct frame_reader request;
-
-static inline void decide(const FLASH struct intersection *net) {
-    const uint8_t *values = dispatch_values(&request);
+static inline void decide(void) {
+    const uint8_t *values = dispatch_values();
     board_led(true);
     cycles_start();
-    infer(net, values);
+    infer(dispatch_intersection(), values);
     FAULT_SLOWDOWN();
     const uint24 cycles = cycles_stop();
     board_led(false);
-    dispatch_decided(net, &request, cycles);
+    dispatch_decided(cycles);
 }
 
 int main(void) {
+#ifdef __AVR__
+    dispatch = &dispatch_state;
+#endif
     board_start();
     flash_check();
-    frame_reader_reset(&request);
+    frame_reader_reset(&dispatch->request);
     for (;;) {
         board_feed_watchdog();
         if (uart_is_quiet()) {
             board_rest();
             continue;
         }
-        const enum frame_status status = frame_reader_push(&request, uart_receive());
+        const enum frame_status status = frame_reader_push(&dispatch->request, uart_receive());
         if (status == FRAME_INCOMPLETE) {
             continue;
         }
-        const FLASH struct intersection *net = dispatch_check(status, &request);
-        if (net != NULL) {
-            decide(net);
+        if (dispatch_check(status)) {
+            decide();
         }
         if (!FAULT_SWALLOWS_REPLY()) {
-            dispatch_answer(&request);
+            dispatch_answer();
         }
-        frame_reader_reset(&request);
+        frame_reader_reset(&dispatch->request);
     }
 }

@@ -20,7 +20,7 @@ from streetflow.errors import InputError
 PART = "atmega328p"
 PAINT = 0xC5  # what the firmware's start-up code writes into RAM between statics and stack
 READ_CAPACITY_BYTES = 1024
-ENDLESS_LOOP = "__stop_program"  # avr-libc: where exit() ends
+ENDLESS_LOOP = "__stop_program"  # of start.S; avr-libc has it too, where exit() ends
 RECEIVER_ON_US = 100_000  # a firmware without bootloader has its UART running long before
 FROM_THE_SHOP = ElfImage(((0, b"\xff\xcf"),), {})  # rjmp to itself; an empty flash would run through it in circles
 SETTLE_BYTES = 4

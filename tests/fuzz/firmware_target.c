@@ -13,18 +13,16 @@
 
 #include "board.h"
 #include "dispatch.h"
-#include "flash_check.h"
 #include "frame.h"
 #include "infer.h"
 #include "policy.h"
-#include "stack.h"
 #include "uart.h"
 
 #define REQUIRE(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
 
 enum { HELLO = 0x01, DECIDE_REPLY = 0x82, HELLO_REPLY = 0x81, ERROR_REPLY = 0xFF };
 
-static struct frame_reader request, echo;
+static struct frame_reader echo;
 static uint64_t frames, good_frames, errors;
 
 /* The line: what frame.c puts on it */
@@ -50,25 +48,8 @@ void uart_set(uint8_t place, uint8_t byte) {
 void uart_release(void) {
 }
 
-uint8_t uart_ring_overruns(void) {
-    return 0;
-}
-
-uint8_t uart_line_errors(void) {
-    return 0;
-}
-
-uint16_t stack_untouched_bytes(void) {
-    return 0;
-}
-
-uint16_t stack_static_bytes(void) {
-    return 0;
-}
-
-bool flash_is_sound(void) {
-    return true;
-}
+volatile struct uart_counters uart_counters;
+struct boot boot;
 
 static bool knows_phase(uint8_t phase) {
     for (unsigned i = 0; i < POLICY_INTERSECTIONS; i++) {
@@ -99,20 +80,19 @@ static void check_reply(void) {
 
 /* As firmware/src/main.c has it. */
 static void hear(uint8_t byte) {
-    const enum frame_status status = frame_reader_push(&request, byte);
+    const enum frame_status status = frame_reader_push(&dispatch->request, byte);
     if (status == FRAME_INCOMPLETE) {
         return;
     }
     frames++;
     good_frames += status == FRAME_GOOD;
-    const FLASH struct intersection *net = dispatch_check(status, &request);
-    if (net != NULL) {
-        infer(net, dispatch_values(&request));
-        dispatch_decided(net, &request, 0);
+    if (dispatch_check(status)) {
+        infer(dispatch_intersection(), dispatch_values());
+        dispatch_decided(0);
     }
     line_length = 0;
-    dispatch_answer(&request);
-    frame_reader_reset(&request);
+    dispatch_answer();
+    frame_reader_reset(&dispatch->request);
     check_reply();
 }
 
@@ -120,7 +100,7 @@ static void hear(uint8_t byte) {
 static void send_frame(const uint8_t *content, size_t length) {
     uint8_t encoded[FRAME_WIRE_BYTES_MAX];
     line_length = 0;
-    frame_begin(content[FRAME_AT_TYPE], content[FRAME_AT_SEQUENCE], content[FRAME_AT_INTERSECTION]);
+    frame_begin(content[FRAME_AT_TYPE], content + FRAME_AT_SEQUENCE);
     for (size_t i = FRAME_AT_PAYLOAD; i < length; i++) {
         frame_put(content[i]);
     }
@@ -176,7 +156,7 @@ static void tell(void) {
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc;
     (void)argv;
-    frame_reader_reset(&request);
+    frame_reader_reset(&dispatch->request);
     frame_reader_reset(&echo);
     atexit(tell);
     return 0;
@@ -205,8 +185,9 @@ static void put_byte(uint8_t byte) {
 static void make_frame(void) {
     const size_t begin = input_size;
     line_length = 0;
-    frame_begin((uint8_t)(random_below(8) != 0 ? 1 + random_below(5) : random_below(256)), (uint8_t)random_below(4),
-                (uint8_t)random_below(POLICY_INTERSECTIONS + 1));
+    const uint8_t type = (uint8_t)(random_below(8) != 0 ? 1 + random_below(5) : random_below(256));
+    const uint8_t address[] = {(uint8_t)random_below(4), (uint8_t)random_below(POLICY_INTERSECTIONS + 1)};
+    frame_begin(type, address);
     const uint32_t length = random_below(3) == 0 ? 2 + 2 * POLICY_INPUTS_MAX : random_below(POLICY_MAX_PAYLOAD + 1);
     for (uint32_t i = 0; i < length; i++) {
         frame_put(i == 1 && random_below(2) == 0 ? POLICY_INPUTS_MAX : (uint8_t)random_below(256));

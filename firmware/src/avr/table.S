@@ -96,8 +96,10 @@ value:
     cp r9, r24
     cpc r10, r25
     brlo scaled
+#if TABLE_WITHOUT_SHIFT
     tst r6
     breq whole
+#endif
     mul r25, r5 /* the product fits three bytes, r22..r20 */
     mov r22, r0
     mul r24, r4
@@ -112,10 +114,12 @@ value:
     mov r25, r6
     mov r24, r7
     rcall narrow_window
+#if TABLE_WITHOUT_SHIFT
     rjmp scaled
 whole: /* no shift: what does not saturate is a product of two bytes that fits one */
     mul r24, r4
     mov r22, r0
+#endif
 scaled:
     st Y+, r22
     dec r8
@@ -133,27 +137,26 @@ layers_0: /* for who counts the cycles from here */
 
 /* The first of the greatest logits, which end at Y */
     POINT r26, r27, inferred+1
-    ldi r23, 0x80 /* the greatest so far: the least there is */
+    ldi r24, 0x80 /* the greatest so far, r24..r22: the least there is */
+    clr r23
     clr r22
-    clr r21
-    clr r25 /* number of the logit */
+    clr r20 /* number of the logit */
 compare:
     ld r18, X+
     ld r19, X+
-    ld r20, X+
-    cp r21, r18
-    cpc r22, r19
-    cpc r23, r20
+    ld r21, X+
+    cp r22, r18
+    cpc r23, r19
+    cpc r24, r21
     brge not_greater
-    mov r21, r18
-    mov r22, r19
-    mov r23, r20
-    mov r24, r25
+    movw r22, r18
+    mov r24, r21
+    mov r25, r20
 not_greater:
-    inc r25
+    inc r20
     cp r26, r28
     brne compare
-    sts inferred, r24
+    sts inferred, r25
     clr r1
     pop r29
     pop r28
@@ -175,6 +178,10 @@ layer:
 from_even:
     POINT r26, r27, kernel_even
 sized:
+    lpm r25, Z+ /* columns */
+    clr r20
+    clr r21 /* sum of the inputs, of which all rows have 128 times too much */
+    ldi r22, hi8(TABLE_BIAS_EXCESS)
     rcall matrix
     sbic STAGE, PLAIN
     movw r28, r26
@@ -183,17 +190,33 @@ sized:
     movw r26, r24
 #endif
     rjmp layer
+done:
+    ret
+
+/* Where the sums go, or the sums of the branches so far are. X, where the next branch's inputs are, is kept in r25:r24. */
+target:
+#if TABLE_FEATURES_MAX > 1
+    movw r24, r26
+to_totals:
+    POINT r26, r27, kernel_totals
+#endif
+    sbic STAGE, PLAIN
+    movw r26, r28
+    ret
 
 matrix:
     .irp rows, 6, 5, 4, 3, 2, 1
-    .if table_rows_\rows
+    .if table_rows_\rows & (\rows > TABLE_ROWS_LEAST)
     cpi r24, \rows
     brne .+2
     rjmp rows_\rows
     .endif
     .endr
-done:
-    ret
+    .irp rows, 1, 2, 3, 4, 5, 6
+    .if \rows == TABLE_ROWS_LEAST
+    rjmp rows_\rows
+    .endif
+    .endr
 
 .macro MULTIPLY slot, low, middle, high
     .if \slot <= block
@@ -211,10 +234,6 @@ done:
     rjmp 2f
 rows_\rows:
     rcall biases_\rows
-    lpm r25, Z+ /* columns */
-    clr r20
-    clr r21 /* sum of the inputs, of which all rows have 128 times too much */
-    clr r22
 1:  ld r23, X+
     tst r23
     breq 4b
@@ -230,27 +249,19 @@ rows_\rows:
 #if TABLE_FEATURES_MAX > 1
     sbic STAGE, TOTALS
     rcall relu_\rows
-    rcall from_inputs
+#endif
+    rcall target
+#if TABLE_FEATURES_MAX > 1
     sbic STAGE, ADD
     rcall add_\rows
 #if TABLE_FEATURES_MAX > 2
     rcall to_totals
 #endif
 #endif
-    sbic STAGE, PLAIN
-    movw r26, r28
     sbic STAGE, STORE
     rjmp store_\rows
     rjmp activate_\rows
 .endm
-
-#if TABLE_FEATURES_MAX > 1
-from_inputs: /* X, where the next branch's are: kept in r25:r24 until the matrix is done */
-    movw r24, r26
-to_totals:
-    POINT r26, r27, kernel_totals
-    ret
-#endif
 
     .irp rows, 6, 5, 4, 3, 2, 1
     .if table_rows_\rows
@@ -263,7 +274,11 @@ to_totals:
 biases_\slot:
     lpm \low, Z+
     lpm \middle, Z+
+#if TABLE_BIAS_BYTES == 2
+    clr \high
+#else
     lpm \high, Z+
+#endif
     .endif
 .endm
 

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cycles.h"
 #include "flash_check.h"
 #include "frame.h"
-#include "stack.h"
 #include "uart.h"
 
 #define INPUT_BYTES 4096
@@ -19,6 +17,8 @@ static size_t input_length;
 static size_t input_position;
 static uint8_t output[OUTPUT_BYTES];
 static size_t output_length;
+volatile struct uart_counters uart_counters;
+struct boot boot = {.count = 1};
 
 static void flush(void) {
     size_t sent = 0;
@@ -58,34 +58,7 @@ void uart_release(void) {
     }
 }
 
-uint8_t uart_ring_overruns(void) {
-    return 0;
-}
-
-uint8_t uart_line_errors(void) {
-    return 0;
-}
-
-void cycles_start(void) {
-}
-
-uint24 cycles_stop(void) {
-    return 0;
-}
-
 void flash_check(void) {
-}
-
-bool flash_is_sound(void) {
-    return true;
-}
-
-uint16_t stack_untouched_bytes(void) {
-    return 0;
-}
-
-uint16_t stack_static_bytes(void) {
-    return 0;
 }
 
 void board_start(void) {
