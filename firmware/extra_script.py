@@ -29,6 +29,14 @@ def stop(message: str) -> None:
     env.Exit(2)
 
 
+def set_crc(target: list[object], source: list[object], env: object) -> None:
+    """After linking: the program's CRC becomes 0."""
+    try:
+        patch(Path(str(target[0])))
+    except ValueError as fault:
+        stop(str(fault))
+
+
 def number(variable: str, default: int, least: int = 1) -> int:
     text = os.environ.get(variable) or str(default)
     if not text.isdigit() or int(text) < least:
@@ -72,5 +80,5 @@ if "BOARD" in env:  # an AVR; the host build has no clock and no line
     env.Append(CPPDEFINES=[("BAUD", f"{baud}L")])
     map_file = build / "firmware.map"
     env.Append(LINKFLAGS=["-nostartfiles", f"-Wl,-Map,{map_file}"])
-    env.AddPostAction("$BUILD_DIR/${PROGNAME}.elf", lambda target, source, env: patch(Path(str(target[0]))))
+    env.AddPostAction("$BUILD_DIR/${PROGNAME}.elf", set_crc)
     print(f"Clock {f_cpu_hz} Hz, {baud} baud; linker map: {map_file}")

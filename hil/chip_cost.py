@@ -23,7 +23,7 @@ class ChipCost:
     cycles_max: float
     flash_bytes: int  # of the whole firmware
     static_ram_bytes: int
-    stack_bytes: int
+    ram_bytes: int  # with the stack
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -49,7 +49,7 @@ def measure_policy(policy_file: Path, flow: int = 0, progress: Progress | None =
         cycles_max=cycles["max"],
         flash_bytes=footprint["flash_bytes"],
         static_ram_bytes=footprint["static_ram_bytes"],
-        stack_bytes=footprint["stack_bytes"],
+        ram_bytes=footprint["ram_bytes"],
     )
 
 

@@ -26,8 +26,8 @@ class FaultyBoard(Board):
         self.description = f"{board.description}, with faults {spec.text}"
         self.clock = board.clock  # type: ignore[misc]  # of this instance: that of the board behind it
         self.boot_us = board.boot_us  # type: ignore[misc]
-        self.hello_interval_us = board.hello_interval_us  # type: ignore[misc]
-        self.first_turnaround_us = board.first_turnaround_us  # type: ignore[misc]
+        self.hello_interval_us = board.hello_interval_us
+        self.first_turnaround_us = board.first_turnaround_us
         self.byte_us = board.byte_us
         self.settle_us = board.settle_us
         self.injected: Counter[str] = Counter()

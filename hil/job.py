@@ -33,6 +33,7 @@ from hil.verdict import (
     check_stack,
     check_traffic,
     latency_figures,
+    ram_bytes,
 )
 from model import pretrained_policy
 from model.agent import check_policy_fits
@@ -293,6 +294,8 @@ def _stack_mark(link: Link) -> int | None:
         stats = link.stats()
     except LinkError:
         return None
+    if not stats.static_ram_bytes:
+        return None  # a host build among the chips
     return SRAM_LIMIT_BYTES - stats.static_ram_bytes - stats.untouched_ram_bytes
 
 
@@ -308,6 +311,7 @@ def _figures(
         figures["footprint"] = {
             "flash_bytes": footprint.flash_bytes,
             "static_ram_bytes": footprint.static_ram_bytes,
+            "ram_bytes": ram_bytes(footprint, stack_bytes),
             "stack_bytes": stack_bytes,
             "stack_bound_bytes": footprint.stack.total_bytes if footprint.stack else None,
         }

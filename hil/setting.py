@@ -3,17 +3,18 @@
 import math
 from dataclasses import dataclass
 
+from hil.baud import BAUD_RANGE, CLOCK_RANGE_HZ
 from hil.build import KERNELS
 from hil.protocol import HelloReply
 from streetflow.errors import InputError
 
-F_CPU_HZ = (1_000_000, 20_000_000)  # of an ATmega328P: from its own oscillator, divided by 8, to the fastest crystal
-BAUD = (300, 2_500_000)  # the fastest: an eighth of the fastest clock
-
 
 def require_possible(f_cpu_hz: int, baud: int, budget_s: float = 1.0) -> None:
     """InputError for a clock, a line rate or a time budget that no board has."""
-    for option, value, (least, most), unit in (("--f-cpu", f_cpu_hz, F_CPU_HZ, "Hz"), ("--baud", baud, BAUD, "baud")):
+    for option, value, (least, most), unit in (
+        ("--f-cpu", f_cpu_hz, CLOCK_RANGE_HZ, "Hz"),
+        ("--baud", baud, BAUD_RANGE, "baud"),
+    ):
         if not least <= value <= most:
             raise InputError(option, "", f"{value} {unit} is out of range: {least} to {most}")
     if not 0 < budget_s < math.inf:

@@ -17,9 +17,6 @@ def summary_row(label: str, verdict: Verdict) -> list[str]:
     traffic = verdict.figures.get("traffic", {})
     assert isinstance(latency, dict) and isinstance(footprint, dict) and isinstance(traffic, dict)
     failed = [check.name for check in verdict.checks if check.outcome == "fail"]
-    ram = footprint.get("static_ram_bytes")
-    if ram is not None and footprint.get("stack_bytes") is not None:
-        ram += footprint["stack_bytes"]
     equal = traffic and f"{traffic['decisions'] - traffic['unequal'] - traffic['unanswered']}/{traffic['decisions']}"
     return [
         label,
@@ -28,7 +25,7 @@ def summary_row(label: str, verdict: Verdict) -> list[str]:
         _largest(latency, "response_us", 1000, 3),
         _largest(latency, "round_trip_us", 1000, 3),
         _shown(footprint.get("flash_bytes")),
-        _shown(ram),
+        _shown(footprint.get("ram_bytes")),
         str(equal or "-"),
         f"{traffic['average_travel_time_s']:.2f}" if traffic else "-",
     ]

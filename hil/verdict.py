@@ -123,21 +123,26 @@ def check_flash(footprint: Footprint | None) -> Check:
     return Check("flash", "pass" if fits else "fail", f"{footprint.flash_bytes} B", limit)
 
 
+def ram_bytes(footprint: Footprint, stack_bytes: int | None) -> int:
+    """Statics and the stack: the deepest that it can be and, where it was measured, was."""
+    bound = footprint.stack.total_bytes if footprint.stack else None
+    return footprint.static_ram_bytes + max(bound or 0, stack_bytes or 0)
+
+
 def check_ram(footprint: Footprint | None, stack_bytes: int | None) -> Check:
-    """Static RAM and the stack fit the SRAM together: the deepest that it can be and, where it was measured, was."""
+    """Static RAM and the stack fit the SRAM together."""
     limit = f"<= {SRAM_LIMIT_BYTES} B"
     if footprint is None:
         return Check("RAM", "not measured", "-", limit, "the board is not an AVR")
     bound = footprint.stack.total_bytes if footprint.stack else None
-    stacks = [size for size in (bound, stack_bytes) if size is not None]
-    used = footprint.static_ram_bytes + max(stacks, default=0)
+    used = ram_bytes(footprint, stack_bytes)
     parts = f"{footprint.static_ram_bytes} B static"
-    if not stacks:
+    if bound is None and stack_bytes is None:
         outcome: Outcome = "fail" if used > SRAM_LIMIT_BYTES else "not measured"
         return Check("RAM", outcome, parts, limit, "no run, so no stack mark")
     seen = f", {stack_bytes} B seen" if stack_bytes is not None else ""
     outcome = "pass" if used <= SRAM_LIMIT_BYTES else "fail"
-    return Check("RAM", outcome, f"{used} B", limit, f"{parts} + {max(stacks)} B stack{seen}")
+    return Check("RAM", outcome, f"{used} B", limit, f"{parts} + {used - footprint.static_ram_bytes} B stack{seen}")
 
 
 def check_stack(footprint: Footprint | None, stack_bytes: int | None) -> Check:

@@ -85,7 +85,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         best = min(papers, key=lambda model: papers[model].travel_time_s.mean)
         decisions, unequal = (sum(each[key] for each in mine) for key in ("decisions", "unequal"))
         flash = max(each["flash_bytes"] for each in mine)
-        ram = max(each["static_ram_bytes"] + each["stack_bound_bytes"] for each in mine)
+        ram = max(each["ram_bytes"] for each in mine)
         lines.append(
             f"| {name} ({len(mine)} runs) | **{mean(times):.2f} ± {pstdev(times):.2f}** "
             f"| {tinylight.travel_time_s.mean:.2f} ± {tinylight.travel_time_s.deviation:.2f} "

@@ -93,7 +93,7 @@ BAD_INPUT = [
     (["hil", "--network", "crossing", "--baud", "12345678"], ["12345678"]),
     (["hil", "--network", "crossing", "--f-cpu", "0"], ["--f-cpu: 0 Hz is out of range: 1000000 to 20000000"]),
     (["hil", "--network", "crossing", "--f-cpu", "4294967296"], ["--f-cpu: 4294967296 Hz is out of range"]),
-    (["hil", "--network", "crossing", "--board", "host", "--baud", "-5"], ["--baud: -5 baud is out of range: 300 to 2500000"]),
+    (["hil", "--network", "crossing", "--board", "host", "--baud", "-5"], ["--baud: -5 baud is out of range: 1200 to 2000000"]),
     (["hil", "--network", "crossing", "--budget", "inf"], ["--budget: inf s"]),
     (["hil", "--network", "crossing", "--faults", "seed=" + "9" * 5000], ["--faults", "is no fault"]),
     (["hil", "--network", "crossing", "--faults", "reset@" + "9" * 5000], ["--faults", "is no event"]),

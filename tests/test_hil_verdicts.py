@@ -8,6 +8,7 @@ import pytest
 from hil.boards import open_board
 from hil.job import Job, build, judge, run_job
 from hil.latency import line_time_us
+from hil.summary import summary_row
 from hil.verdict import Verdict
 from model import pretrained_policy
 from model.policy import Policy, load_policy, save_policy
@@ -275,3 +276,25 @@ def test_at_8_mhz_every_decision_is_in_time_or_the_rate_is_refused(crossing: Job
     assert isinstance(latency := verdict.figures["latency"], dict)
     line_us = line_time_us(load_policy(job.policy_file), baud)
     assert 0.95 * line_us < latency["round_trip_us"]["max"] < min(100_000, 1.15 * line_us + 2_500)
+
+
+def test_a_slow_clock_is_waited_for(crossing: Job) -> None:
+    """At 1 MHz the check of the flash takes 0.4 s: no request is repeated meanwhile."""
+    verdict = run_job(replace(crossing, f_cpu_hz=1_000_000, baud=9_600))
+    assert verdict.passed, failed(verdict)
+    assert isinstance(link := verdict.figures["link"], dict)
+    assert link["retries"] == 0
+
+
+def test_a_host_build_among_chips_has_no_stack_mark() -> None:
+    job = Job.named("arterial", 0, None, board="simavr,simavr,host", boards="per-intersection")
+    verdict = run_job(job)
+    assert verdict.passed, failed(verdict)
+
+
+def test_the_summarys_ram_is_the_verdicts(crossing: Job) -> None:
+    verdict = run_job(crossing)
+    assert isinstance(footprint := verdict.figures["footprint"], dict)
+    assert footprint["stack_bytes"] < footprint["stack_bound_bytes"]
+    assert summary_row("", verdict)[6] == f"{footprint['static_ram_bytes'] + footprint['stack_bound_bytes']:,}"
+    assert verdict.check("RAM").measured == f"{footprint['ram_bytes']} B"

@@ -32,13 +32,13 @@ class Board(ABC):
     # How long after opening (or a reset) the firmware may take until it answers, microseconds.
     boot_us: ClassVar[float]
     # How often a board that boots is asked whether it is there.
-    hello_interval_us: ClassVar[float] = 250_000
+    hello_interval_us: float = 250_000
     # A byte's time on the line, microseconds; 0 where there is no line.
     byte_us: float = 0.0
     # After so long a silence nothing of a frame that had begun is still on its way.
     settle_us: float = 0.0
     # How long the firmware may think before it answers, as long as no answer has been seen.
-    first_turnaround_us: ClassVar[float] = math.inf
+    first_turnaround_us: float = math.inf
 
     @abstractmethod
     def open(self) -> None:

@@ -25,6 +25,8 @@ RECEIVER_ON_US = 100_000  # a firmware without bootloader has its UART running l
 FROM_THE_SHOP = ElfImage(((0, b"\xff\xcf"),), {})  # rjmp to itself; an empty flash would run through it in circles
 SETTLE_BYTES = 4
 NEVER = float("nan")
+HELLO_INTERVAL_CYCLES = 1_200_000  # the check of a full flash takes 900,000
+FIRST_TURNAROUND_CYCLES = 128_000  # the slowest kernel takes a quarter of it with the paper's dimensions
 
 
 class SimavrBoard(Board):
@@ -36,8 +38,6 @@ class SimavrBoard(Board):
 
     clock: ClassVar[Literal["cycles", "wall"]] = "cycles"
     boot_us: ClassVar[float] = 3_000_000
-    hello_interval_us: ClassVar[float] = 150_000  # the check of a full flash takes 0.11 s at 8 MHz
-    first_turnaround_us: ClassVar[float] = 8_000  # the slowest kernel at 8 MHz takes half of it
 
     def __init__(self, elf: Path | None, *, f_cpu_hz: int, baud: int, bootloader: Path | None = None) -> None:
         """`baud` is the rate of the harness's end of the line; the chip's end is what the firmware sets."""
@@ -47,6 +47,8 @@ class SimavrBoard(Board):
         self.description = f"ATmega328P at {f_cpu_hz / 1e6:g} MHz, emulated by simavr, {baud} baud"
         self.elf = elf
         self.f_cpu_hz = f_cpu_hz
+        self.hello_interval_us = HELLO_INTERVAL_CYCLES / f_cpu_hz * 1e6
+        self.first_turnaround_us = FIRST_TURNAROUND_CYCLES / f_cpu_hz * 1e6
         self._set_rate(baud)
         self._ffi, self._library = simavr_library()
         self._image = read_elf(elf) if elf is not None else FROM_THE_SHOP

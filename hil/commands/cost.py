@@ -154,6 +154,6 @@ def _show_measured(measured: list["ChipCost"]) -> None:
             f"{m.cycles_p50 / m.flops:.2f}",
             f"{m.cycles_max / 8000:.2f}",
             f"{m.flash_bytes:,}",
-            f"{m.static_ram_bytes + m.stack_bytes:,}",
+            f"{m.ram_bytes:,}",
         )
     console.print(table)
