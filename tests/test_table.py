@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from model.evaluate import evaluate
-from model.paper_table import PAPER_NETWORKS, paper_cell
+from model.paper_table import PAPER_NETWORKS, paper_cell, paper_models
+from model.policy import load_policy
 from model.table_cells import Cell, Outcome, cell_file, load_cell, save_cell
 from model.table_compare import paired, sign_flip_p, table_rows
 from model.table_jobs import expand_models, identity, is_done, plan, run_job
@@ -287,3 +288,18 @@ def test_bad_input_ends_with_code_2(tmp_path: Path) -> None:
         run = subprocess.run(table_command(tmp_path, "--flows", "0", *more), capture_output=True, text=True)
         assert run.returncode == 2, more
         assert more[1].split("-")[-1] in run.stderr
+
+
+def test_the_committed_policies_are_those_that_ran_on_the_chip_and_beat_the_papers_table() -> None:
+    runs = json.loads((COMMITTED.parent / "on_chip.json").read_text())["runs"]
+    assert all(run["passed"] and run["unequal"] == 0 for run in runs)
+    for name in PAPER_NETWORKS:
+        mine = {run["flow"]: run for run in runs if run["network"] == name}
+        assert sorted(mine) == list(range(10))
+        for flow, run in mine.items():
+            policy = load_policy(COMMITTED.parent / "policies" / name / f"flow_{flow}.json")
+            assert (policy.network, policy.provenance.flow, policy.sha256) == (name, flow, run["policy_sha256"])
+            assert policy.provenance.settings["max_parameters"] == 1001
+            assert policy.measured[0].integer_average_travel_time_s == run["average_travel_time_s"]
+        time_s = summarise([run["average_travel_time_s"] for run in mine.values()])
+        assert time_s.mean < min(cell.travel_time_s.mean for cell in paper_models(name).values())
