@@ -6,7 +6,6 @@ its results lie. Several processes may build at once: each works in a folder of 
 
 import hashlib
 import importlib.util
-import os
 import re
 import shutil
 import subprocess
@@ -21,6 +20,7 @@ from typing import Literal
 from hil import pio
 from hil.baud import divisor
 from model.policy import load_policy
+from streetflow.cache import cache_folder
 from streetflow.errors import InputError
 
 Target = Literal["uno", "uno_system", "native"]
@@ -72,7 +72,7 @@ def default_build_dir() -> Path:
     root = project_root()
     if root.name != "_project":
         return root / "build" / "firmware"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tinylight-hil" / "firmware"
+    return cache_folder() / "firmware"
 
 
 def build_firmware(

@@ -41,13 +41,11 @@ def paper_travel_times() -> dict[str, float]:
 
 def table_travel_times(table_json: Path) -> dict[str, float]:
     """The same from a `tinylight table` JSON file, integers where there are any; InputError if it isn't one."""
+    content = read_json(table_json, exact=True)
     try:
-        rows = read_json(table_json, exact=True)["rows"]
         figures = {}
-        for row in sorted(rows, key=lambda row: row["arithmetic"] == "integer"):
+        for row in sorted(content["rows"], key=lambda row: row["arithmetic"] == "integer"):
             figures[row["network"], row["model"].split(".")[0]] = float(row["travel_time_s"]["mean"])
-    except InputError:
-        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(table_json, "rows", f"not a table of `tinylight table`: {error!r}") from None
     if not any(model == YARDSTICK for _, model in figures):

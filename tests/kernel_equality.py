@@ -12,8 +12,9 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -85,8 +86,13 @@ def main() -> int:
                 print(f"{kernel}, {name}: {result[kernel][name]}", flush=True)
         total, equal = (sum(row[key] for row in result[kernel].values()) for key in ("decisions", "equal"))
         print(f"{kernel}: {equal} of {total} equal, {time.monotonic() - started:.0f} s", flush=True)
-    if arguments.out is not None:
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="ascii")
+    return finished(result, arguments.out)
+
+
+def finished(result: Mapping[str, Mapping[str, Mapping[str, Any]]], out: Path | None) -> int:
+    """Writes the result where it is wanted; the exit code: 1 unless all decisions were equal."""
+    if out is not None:
+        out.write_text(json.dumps(result, indent=1) + "\n", encoding="ascii")
     return 0 if all(row["equal"] == row["decisions"] for rows in result.values() for row in rows.values()) else 1
 
 

@@ -8,7 +8,6 @@ of the run. Exit code 1 unless all are equal.
 """
 
 import argparse
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +20,7 @@ from model.policy import FeatureInput, IntersectionPolicy, Policy, load_policy, 
 from model.synthetic import random_intersection, random_policy
 from streetflow.environment import Environment
 from streetflow.network import find_network, list_networks
+from tests.kernel_equality import finished
 
 FEATURES = ("inlane_2_num_vehicle", "phase_2_num_vehicle")
 SCALE = {"offset": 0, "multiplier": 6, "shift": 0}
@@ -79,9 +79,7 @@ def main() -> int:
         for kernel in reversed(KERNELS[1:]):
             result[name][kernel] = compare(name, kernel)
             print(f"{name}, {kernel}: {result[name][kernel]}", flush=True)
-    if arguments.out is not None:
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="ascii")
-    return 0 if all(row["equal"] == row["decisions"] for rows in result.values() for row in rows.values()) else 1
+    return finished(result, arguments.out)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def size(
     from hil.json_file import write_json
     from hil.setting import require_possible
     from hil.size_change import read_sizes, size_table
-    from hil.verdict import FLASH_LIMIT_BYTES, SRAM_LIMIT_BYTES
+    from hil.verdict import FLASH_LIMIT_BYTES, SRAM_LIMIT_BYTES, ram_bytes
     from model.policy import load_policy
 
     require_writable(json_file)
@@ -49,7 +49,7 @@ def size(
     title = f"{file.name}: {parameters} parameters, kernel {firmware.kernel}"
     console.print(size_table(sizes, before, title, "per_symbol" if symbols else "per_object"))
     assert footprint.stack is not None
-    ram = footprint.static_ram_bytes + footprint.stack.total_bytes
+    ram = ram_bytes(footprint, None)
     say(f"flash {footprint.flash_bytes} of {FLASH_LIMIT_BYTES} B; RAM {ram} of {SRAM_LIMIT_BYTES} B, stack included")
     chain = " > ".join(f"{name} {size}" for name, size in footprint.stack.program)
     interrupt = " > ".join(f"{name} {size}" for name, size in footprint.stack.interrupt)
