@@ -24,9 +24,7 @@
     .section .bss.kernel_even, "aw", @nobits
 kernel_even: /* the inputs, then the activations of layer 2 */
     .skip KERNEL_EVEN_BYTES
-    .section .bss.kernel_odd, "aw", @nobits
-kernel_odd: /* the activations of layer 1 */
-    .skip POLICY_HIDDEN1_MAX
+#include "kernel_entry.inc"
 #if TABLE_FEATURES_MAX > 1
     .section .bss.kernel_totals, "aw", @nobits
 kernel_totals: /* layer 1: a block's sums over the branches so far */
@@ -58,18 +56,7 @@ kernel_\number:
     ldi \high, hi8(\to)
 .endm
 
-/* const FLASH struct intersection *net in r25:r24, const uint8_t *values in r23:r22; see infer.h for what it leaves alone */
-    .section .text.infer_kernel, "ax", @progbits
-    .global infer_kernel
-    .type infer_kernel, @function
-infer_kernel:
-    push r28
-    push r29
-    movw r30, r24
-    adiw r30, INTERSECTION_KERNEL
-    lpm r24, Z+
-    lpm r25, Z+
-    movw r30, r24
+    ENTER_KERNEL
     movw r26, r22
     POINT r28, r29, kernel_even
 feature:
