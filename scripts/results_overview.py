@@ -55,6 +55,7 @@ def main() -> None:
             print(f"{name:10} {label:28} {mean(times):8.2f} ± {pstdev(times):.2f} s")
     axes.set_xticks(range(len(NETWORKS)), NETWORKS)
     axes.set_ylabel("average travel time [s]")
+    axes.set_ylim(top=1.25 * axes.get_ylim()[1])  # for the legend
     axes.set_title("ten flows each, mean and deviation", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, loc="upper right")
