@@ -81,6 +81,7 @@ def dimensions_header(policy: JsonObject, kernel: str) -> str:
     else:
         in_ram = max(max(0, n_inputs(part) - registers_for_inputs()) for part in parts)
         constants["KERNEL_EVEN_BYTES"] = max(constants["POLICY_HIDDEN2_MAX"], in_ram)
+        constants["KERNEL_ODD_BYTES"] = constants["POLICY_HIDDEN1_MAX"]
     lines = [f"#define {name} {value}" for name, value in constants.items()]
     digest = bytes.fromhex(policy["sha256"])
     lines += [f"#define POLICY_SHA256_BYTES {len(digest)}", f"#define POLICY_SHA256 {{{', '.join(map(str, digest))}}}"]

@@ -1,7 +1,7 @@
 """Data of the kernel `table` (firmware/src/avr/table.S): per intersection one run of bytes that it reads from front to back.
 
     features   each: width, offset (2 bytes), multiplier (2), factor, window, limit (2); a 0 behind the last
-    layers     each: matrices, a 0 behind the last
+    layers     each: matrices; a stage bit tells the last
 
 A layer's rows are cut into blocks of at most ROWS_MAX, whose sums lie in registers. A block is one matrix (layer 1: one per
 feature): number of rows, stage bits, number of columns, the rows' biases, the weights column by column; behind the block's last
@@ -12,6 +12,9 @@ A shift is stored as a window and a factor: of the product's bytes p, `window` a
 multiplied by the power of two `factor` (0: there is no shift). `limit` is the greatest value (less offset) that does not
 saturate. A row's scale is multiplier and factor where the window is 1, as it nearly always is; else 0, window, multiplier,
 factor.
+
+Inputs and activations lie in RAM, each feature's and each layer's with EXCESS_BYTES before them: what the sums over them have
+too much.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ from collections.abc import Iterator, Sequence
 from generator.policy import INPUT_MAX, JsonObject, n_inputs
 
 ROWS_MAX = 6
-FROM_EVEN, FROM_ODD, PLAIN, TOTALS, ADD, STORE = (1 << bit for bit in range(6))  # stage bits, as in table.S
+FROM_EVEN, FROM_ODD, PLAIN, TOTALS, ADD, STORE, LAST = (1 << bit for bit in range(7))  # stage bits, as in table.S
 WEIGHT_EXCESS = 128
 BIAS_EXCESS = {2: 1 << 15, 3: 0}  # by the bytes that a bias has
+EXCESS_BYTES = 3
 USUAL_WINDOW = 1
 
 
@@ -39,18 +43,22 @@ def text(parts: Sequence[JsonObject]) -> str:
 
 
 def constants(parts: Sequence[JsonObject]) -> dict[str, int]:
-    """Sizes of the kernel's buffers, which block sizes it must have code for, and whether there is a layer 1 of several
-    features."""
+    """Sizes of the kernel's buffers, and what it must have code for: which block sizes, a layer 1 of several features, features
+    without a shift, rows with another window than the usual one."""
     bias_bytes = _bias_bytes(parts)
     rows = {size for part in parts for height in (*part["hidden"], len(part["phases"])) for size in block_sizes(height)}
     return {
-        "KERNEL_EVEN_BYTES": max(max(n_inputs(part), part["hidden"][1]) for part in parts),
+        "KERNEL_EVEN_BYTES": max(
+            max(n_inputs(part) + EXCESS_BYTES * len(part["features"]), part["hidden"][1] + EXCESS_BYTES) for part in parts
+        ),
+        "KERNEL_ODD_BYTES": max(part["hidden"][0] + EXCESS_BYTES for part in parts),
         "TABLE_ROWS_MAX": max(rows),
         "TABLE_ROWS_LEAST": min(rows),
         "TABLE_BIAS_BYTES": bias_bytes,
         "TABLE_BIAS_EXCESS": BIAS_EXCESS[bias_bytes] // WEIGHT_EXCESS,  # beside the inputs' sum, which has the same weight
         "TABLE_WITHOUT_SHIFT": int(any(feature["shift"] == 0 for part in parts for feature in part["features"])),
         "TABLE_FEATURES_MAX": max(len(part["features"]) for part in parts),
+        "TABLE_WINDOWS": int(any(_scale(*scale)[1] != USUAL_WINDOW for part in parts for scale in _scales(part))),
     } | {f"TABLE_ROWS_{size}": int(size in rows) for size in range(1, ROWS_MAX + 1)}
 
 
@@ -90,31 +98,36 @@ def _layer(
     scales: JsonObject | None,
     bias_bytes: int,
 ) -> Iterator[int]:
+    height = len(biases[0])
     begin = 0
-    for size in block_sizes(len(biases[0])):
+    for size in block_sizes(height):
         rows = slice(begin, begin + size)
-        for weights, bias, stage in zip(matrices, biases, stages, strict=True):
-            yield from (size, stage, len(weights[0]))
+        begin += size
+        for number, (weights, bias, stage) in enumerate(zip(matrices, biases, stages, strict=True), 1):
+            is_last = begin == height and number == len(matrices)
+            yield from (size, stage | LAST * is_last, len(weights[0]))
             for value in bias[rows]:
                 yield from _bytes(value + BIAS_EXCESS[bias_bytes], bias_bytes)
             for column in zip(*weights[rows], strict=True):
                 yield from (weight + WEIGHT_EXCESS for weight in column)
         if scales is not None:
-            for multiplier, shift in zip(scales["multipliers"][rows], scales["shifts"][rows], strict=True):
-                yield from _scale(multiplier, shift)
-        begin += size
-    yield 0
+            for scale in zip(scales["multipliers"][rows], scales["shifts"][rows], strict=True):
+                multiplier, window, factor = _scale(*scale)
+                yield from (multiplier, factor) if window == USUAL_WINDOW else (0, window, multiplier, factor)
 
 
-def _scale(multiplier: int, shift: int) -> Iterator[int]:
-    while shift <= 8 and multiplier <= INPUT_MAX // 2:  # the same scale, with the usual window if that can be
+def _scales(part: JsonObject) -> Iterator[tuple[int, int]]:
+    for layer in (part["layer1"], part["layer2"]):
+        yield from zip(layer["multipliers"], layer["shifts"], strict=True)
+
+
+def _scale(multiplier: int, shift: int) -> tuple[int, int, int]:
+    """Multiplier, window and factor: the same scale, with the usual window if that can be."""
+    while shift <= 8 and multiplier <= INPUT_MAX // 2:
         multiplier, shift = 2 * multiplier, shift + 1
     while shift > 16 and multiplier % 2 == 0:
         multiplier, shift = multiplier // 2, shift - 1
-    window, factor = _window(shift)
-    if window != USUAL_WINDOW:
-        yield from (0, window)
-    yield from (multiplier, factor)
+    return multiplier, *_window(shift)
 
 
 def _window(shift: int) -> tuple[int, int]:

@@ -2,10 +2,11 @@
  *
  * The sums of a block of up to 6 rows lie in r2..r19, 24 bits each ("slots"); slot n holds the block's first row where the
  * block has n rows. Code for all slots is a chain that is entered at slot n and runs down to slot 1. An unsigned weight w + 128
- * adds 128 * input too much; the inputs' sum is taken along and the excess subtracted at the end. All of it is modulo 2^24, and
- * since the true sum fits, what comes out is the true sum. Columns whose input is 0 are passed over.
+ * adds 128 * input too much; the excess lies ready in the three bytes before the inputs, where whoever wrote them has put it, and
+ * is taken from the biases. All of it is modulo 2^24, and since the true sum fits, what comes out is the true sum. No byte
+ * w + 128 is 0, so the first product of a column tells whether its input is: then the rest of the column is passed over.
  *
- * Z runs through the bytes, X through a layer's inputs, Y through its outputs.
+ * Z runs through the bytes, X through a layer's inputs, Y through its outputs, whose sum so far is in r23:r22.
  */
 #include "kernel.h"
 
@@ -20,6 +21,9 @@
 #define TOTALS 3                   /* one of several branches of layer 1 */
 #define ADD 4                      /* added to the branches before it */
 #define STORE 5                    /* stored: others follow, or PLAIN */
+#define LAST 6                     /* of the layer */
+
+#define EXCESS_BYTES 3 /* before a feature's and a layer's numbers: what sums over them have too much */
 
     .section .bss.kernel_even, "aw", @nobits
 kernel_even: /* the inputs, then the activations of layer 2 */
@@ -46,8 +50,24 @@ kernel_\number:
     .set table_rows_6, TABLE_ROWS_6
 
 .macro SLOTS what
-    .irp slot, "6,r17,r18,r19", "5,r14,r15,r16", "4,r11,r12,r13", "3,r8,r9,r10", "2,r5,r6,r7", "1,r2,r3,r4"
+    .irp slot, "6,r12,r13,r19", "5,r10,r11,r18", "4,r8,r9,r17", "3,r6,r7,r16", "2,r4,r5,r15", "1,r2,r3,r14"
     \what \slot
+    .endr
+.endm
+
+/* To the label of the rows in r24 */
+.macro GO_TO label
+    .irp rows, 6, 5, 4, 3, 2, 1
+    .if table_rows_\rows & (\rows > TABLE_ROWS_LEAST)
+    cpi r24, \rows
+    brne .+2
+    rjmp \label\()_\rows
+    .endif
+    .endr
+    .irp rows, 1, 2, 3, 4, 5, 6
+    .if \rows == TABLE_ROWS_LEAST
+    rjmp \label\()_\rows
+    .endif
     .endr
 .endm
 
@@ -59,6 +79,8 @@ kernel_\number:
     ENTER_KERNEL
     movw r26, r22
     POINT r28, r29, kernel_even
+    clr r11
+    rcall no_outputs
 feature:
     lpm r8, Z+ /* width */
     tst r8
@@ -71,6 +93,9 @@ feature:
     lpm r7, Z+ /* window */
     lpm r9, Z+ /* the greatest that does not give 255 */
     lpm r10, Z+
+    movw r14, r28
+    adiw r28, EXCESS_BYTES
+    movw r12, r22
 value:
     ld r24, X+
     ld r25, X+
@@ -109,16 +134,29 @@ whole: /* no shift: what does not saturate is a product of two bytes that fits o
 #endif
 scaled:
     st Y+, r22
+    add r12, r22
+    adc r13, r11
     dec r8
     brne value
+    movw r16, r28
+    movw r28, r14
+    movw r22, r12
+    rcall put_excess
+    movw r28, r16
     rjmp feature
 
 layers_0: /* for who counts the cycles from here */
+#if TABLE_WINDOWS
     clt /* set where a row's window is not the usual one */
+#endif
+    POINT r28, r29, kernel_odd+EXCESS_BYTES
+    rcall layer
     POINT r28, r29, kernel_odd
+    rcall put_excess
+    POINT r28, r29, kernel_even+EXCESS_BYTES
     rcall layer
     POINT r28, r29, kernel_even
-    rcall layer
+    rcall put_excess
     POINT r28, r29, inferred+1
     rcall layer
 
@@ -152,8 +190,6 @@ not_greater:
 /* All matrices of a layer */
 layer:
     lpm r24, Z+ /* rows */
-    tst r24
-    breq done
     lpm r25, Z+
     out STAGE, r25
     sbic STAGE, FROM_EVEN
@@ -166,95 +202,25 @@ from_even:
     POINT r26, r27, kernel_even
 sized:
     lpm r25, Z+ /* columns */
+    ld r0, X+ /* the excess */
+    ld r1, X+
+    ld r20, X+
+    clr r21
+    GO_TO biases
+
+/* To Y: the excess of sums over outputs, whose own sum is in r23:r22. It is 128 times that, with the excess of the biases. */
+put_excess:
     clr r20
-    clr r21 /* sum of the inputs, of which all rows have 128 times too much */
-    ldi r22, hi8(TABLE_BIAS_EXCESS)
-    rcall matrix
-    sbic STAGE, PLAIN
-    movw r28, r26
-#if TABLE_FEATURES_MAX > 1
-    sbic STAGE, TOTALS
-    movw r26, r24
-#endif
-    rjmp layer
-done:
-    ret
-
-/* Where the sums go, or the sums of the branches so far are. X, where the next branch's inputs are, is kept in r25:r24. */
-target:
-#if TABLE_FEATURES_MAX > 1
-    movw r24, r26
-to_totals:
-    POINT r26, r27, kernel_totals
-#endif
-    sbic STAGE, PLAIN
-    movw r26, r28
-    ret
-
-matrix:
-    .irp rows, 6, 5, 4, 3, 2, 1
-    .if table_rows_\rows & (\rows > TABLE_ROWS_LEAST)
-    cpi r24, \rows
-    brne .+2
-    rjmp rows_\rows
-    .endif
-    .endr
-    .irp rows, 1, 2, 3, 4, 5, 6
-    .if \rows == TABLE_ROWS_LEAST
-    rjmp rows_\rows
-    .endif
-    .endr
-
-.macro MULTIPLY slot, low, middle, high
-    .if \slot <= block
-    lpm r0, Z+
-    mul r0, r23
-    add \low, r0
-    adc \middle, r1
-    adc \high, r20
-    .endif
-.endm
-
-.macro ROWS rows
-    .set block, \rows
-4:  adiw r30, \rows /* the weights of an input that is 0 */
-    rjmp 2f
-rows_\rows:
-    rcall biases_\rows
-1:  ld r23, X+
-    tst r23
-    breq 4b
-    SLOTS MULTIPLY
-    add r21, r23
-    adc r22, r20
-2:  dec r25
-    brne 1b
-    lsr r22 /* times 256, by its place, and a half */
-    ror r21
+    lsr r23
+    ror r22
     ror r20
-    rcall excess_\rows
-#if TABLE_FEATURES_MAX > 1
-    sbic STAGE, TOTALS
-    rcall relu_\rows
-#endif
-    rcall target
-#if TABLE_FEATURES_MAX > 1
-    sbic STAGE, ADD
-    rcall add_\rows
-#if TABLE_FEATURES_MAX > 2
-    rcall to_totals
-#endif
-#endif
-    sbic STAGE, STORE
-    rjmp store_\rows
-    rjmp activate_\rows
-.endm
-
-    .irp rows, 6, 5, 4, 3, 2, 1
-    .if table_rows_\rows
-    ROWS \rows
-    .endif
-    .endr
+    st Y+, r20
+    st Y+, r22
+    st Y+, r23
+no_outputs:
+    ldi r22, lo8(TABLE_BIAS_EXCESS)
+    ldi r23, hi8(TABLE_BIAS_EXCESS)
+    ret
 
 .macro BIAS slot, low, middle, high
     .if \slot <= TABLE_ROWS_MAX
@@ -266,17 +232,60 @@ biases_\slot:
 #else
     lpm \high, Z+
 #endif
+    sub \low, r0
+    sbc \middle, r1
+    sbc \high, r20
     .endif
 .endm
 
-.macro EXCESS slot, low, middle, high
-    .if \slot <= TABLE_ROWS_MAX
-excess_\slot:
-    sub \low, r20
-    sbc \middle, r21
-    sbc \high, r22
+    SLOTS BIAS
+    GO_TO columns
+
+.macro MULTIPLY slot, low, middle, high
+    .if \slot <= block
+    lpm r0, Z+
+    mul r0, r20
+    .if \slot == block
+    breq 4b
+    .endif
+    add \low, r0
+    adc \middle, r1
+    adc \high, r21
     .endif
 .endm
+
+.macro ROWS rows
+    .set block, \rows
+4:  adiw r30, \rows - 1 /* past the other weights of an input that is 0 */
+    rjmp 2f
+columns_\rows:
+1:  ld r20, X+
+    SLOTS MULTIPLY
+2:  dec r25
+    brne 1b
+    movw r24, r26 /* where the next branch's inputs are */
+    movw r26, r28 /* where sums go that are outputs */
+#if TABLE_FEATURES_MAX > 1
+    sbic STAGE, TOTALS
+    rcall relu_\rows
+    sbic STAGE, ADD
+    rcall add_\rows
+#if TABLE_FEATURES_MAX > 2
+    sbic STAGE, ADD
+    rcall to_totals
+#endif
+#endif
+    sbic STAGE, STORE
+    rjmp store_\rows
+    movw r26, r22
+    rjmp activate_\rows
+.endm
+
+    .irp rows, 6, 5, 4, 3, 2, 1
+    .if table_rows_\rows
+    ROWS \rows
+    .endif
+    .endr
 
 .macro RELU slot, low, middle, high
     .if \slot <= TABLE_ROWS_MAX
@@ -293,12 +302,12 @@ relu_\slot:
 .macro ADD_TOTAL slot, low, middle, high
     .if \slot <= TABLE_ROWS_MAX
 add_\slot:
-    ld r23, X+
-    add \low, r23
-    ld r23, X+
-    adc \middle, r23
-    ld r23, X+
-    adc \high, r23
+    ld r20, X+
+    add \low, r20
+    ld r20, X+
+    adc \middle, r20
+    ld r20, X+
+    adc \high, r20
     .endif
 .endm
 
@@ -314,30 +323,39 @@ store_\slot:
 .macro ACTIVATE slot, low, middle, high
     .if \slot <= TABLE_ROWS_MAX
 activate_\slot:
-    mov r21, \low
-    mov r24, \middle
+    movw r24, \low
     mov r23, \high
     rcall activate
     .endif
 .endm
 
-    SLOTS BIAS
-    ret
-    SLOTS EXCESS
-    ret
 #if TABLE_FEATURES_MAX > 1
     SLOTS RELU
+to_totals:
+    POINT r26, r27, kernel_totals
     ret
     SLOTS ADD_TOTAL
     ret
 #endif
+
     SLOTS STORE_SUM
-    ret
-    SLOTS ACTIVATE
+    sbic STAGE, PLAIN
+    movw r28, r26
+#if TABLE_FEATURES_MAX > 1
+    movw r26, r24
+#endif
+    sbis STAGE, LAST
+    rjmp layer
     ret
 
-/* product r23..r20 (its window: r22:r21) * factor r25; r24 = 0. Gives r22, 255 if it does not fit. */
-.macro NARROW
+    SLOTS ACTIVATE
+    movw r22, r26
+    sbis STAGE, LAST
+    rjmp layer
+    ret
+
+/* product r23..r20 (its window: r22:r21) * factor r25. Gives r22, 255 if it does not fit. */
+.macro NARROW zero
     mul r22, r25
     mov r22, r0
     or r23, r1
@@ -345,48 +363,63 @@ activate_\slot:
     mul r21, r25
     add r22, r1
     lsl r0 /* the bit to round by */
-    adc r22, r24
+    adc r22, \zero
     brcc 2f
 1:  ldi r22, 255
 2:
 .endm
 
-/* The next output: min(255, (r23:r24:r21 * multiplier + half) >> shift). Slot 6 is free by now. */
+/* The next output: min(255, (r23:r25:r24 * multiplier + half) >> shift), added to the sum in X. Slot 6 is free by now. */
 activate:
-    lpm r25, Z+
-    tst r25
+    lpm r20, Z+
+#if TABLE_WINDOWS
+    tst r20
     breq 4f
+#endif
     tst r23
     brmi 6f
-3:  mul r23, r25
+3:  mul r23, r20
     movw r22, r0
-    mul r21, r25
-    movw r20, r0
-    mul r24, r25
-    clr r24
+    mul r24, r20
+    mov r21, r1
+#if TABLE_WINDOWS
+    mov r24, r0
+#endif
+    mul r25, r20
+    clr r20
     add r21, r0
     adc r22, r1
-    adc r23, r24
+    adc r23, r20
     lpm r25, Z+
+#if TABLE_WINDOWS
     brts 5f
-    NARROW
+#endif
+    NARROW r20
+put_output:
+    add r26, r22
+    adc r27, r20
     st Y+, r22
     ret
+#if TABLE_WINDOWS
 4:  lpm r19, Z+
-    lpm r25, Z+
+    lpm r20, Z+
     set
     tst r23
     brpl 3b
     clt
+#endif
 6:  adiw r30, 1 /* the factor of a negative sum */
     clr r22
     st Y+, r22
     ret
+#if TABLE_WINDOWS
 5:  clt
+    mov r20, r24
     mov r24, r19
     rcall narrow_window
-    st Y+, r22
-    ret
+    clr r20
+    rjmp put_output
+#endif
 
 /* NARROW of any window, whose number is in r24 */
 narrow_window:
@@ -404,7 +437,7 @@ narrow_window:
     cpi r24, 1
     brne 3b
 4:  clr r24
-    NARROW
+    NARROW r24
     ret
 
 #include "policy_kernel.inc"
