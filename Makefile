@@ -45,4 +45,6 @@ $(VENV)/.ready-hil: pyproject.toml constraints.txt scripts/system_packages.sh
 $(VENV)/.ready-test: $(VENV)/.ready-hil
 	@PYTHON="$(PYTHON)" scripts/system_packages.sh chromium
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[firmware,train,plot,test]'
+	@command -v npm >/dev/null && npm install --silent --no-audit --no-fund --prefix tests/avr8js || \
+		echo "setup: no npm, or it got nothing: the second emulator's tests will be skipped" >&2
 	@touch $@

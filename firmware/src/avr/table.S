@@ -263,7 +263,9 @@ columns_\rows:
     SLOTS MULTIPLY
 2:  dec r25
     brne 1b
+#if TABLE_FEATURES_MAX > 1
     movw r24, r26 /* where the next branch's inputs are */
+#endif
     movw r26, r28 /* where sums go that are outputs */
 #if TABLE_FEATURES_MAX > 1
     sbic STAGE, TOTALS
@@ -330,6 +332,7 @@ activate_\slot:
 .endm
 
 #if TABLE_FEATURES_MAX > 1
+/* Behind it X is at the sums of the branches so far, or where the first branch's go */
     SLOTS RELU
 to_totals:
     POINT r26, r27, kernel_totals
