@@ -22,6 +22,7 @@ from hil.baud import divisor
 from model.policy import load_policy
 from streetflow.cache import cache_folder
 from streetflow.errors import InputError
+from streetflow.near import or_else
 
 Target = Literal["uno", "uno_system", "native"]
 KERNELS = ("c", "table", "unrolled")  # by their number in HELLO; "auto": unrolled where it fits the flash, else table
@@ -96,7 +97,7 @@ def build_firmware(
     policy_file = Path(policy_file).resolve()
     policy_sha256 = _check_policy(policy_file)
     if kernel not in ("auto", *KERNELS):
-        raise InputError("kernel", "", f"{kernel!r} is none of auto, {', '.join(reversed(KERNELS))}")
+        raise InputError("kernel", "", f"unknown kernel {kernel!r}{or_else(kernel, ['auto', *reversed(KERNELS)])}")
     if not 0 <= min_green_s <= 255:
         raise InputError("minimum green", "", f"{min_green_s} s: the chip counts from 0 to 255")
     if target != "native":

@@ -18,11 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from streetflow.errors import InputError
+from streetflow.near import did_you_mean
 
 BYTE_FAULTS = ("drop", "flip", "double", "delay", "cut")
 CHIP_FAULTS = ("reset", "brownout", "hang")
 SCRIPTED = (*CHIP_FAULTS, "silence", "swap")
 SHORTHAND = {"bytes": ("drop", "flip", "double")}
+KINDS = (*SHORTHAND, *BYTE_FAULTS, *CHIP_FAULTS)  # at random
 WHERE = "--faults"
 MAX_DIGITS = 18  # of a count
 
@@ -57,12 +59,12 @@ class FaultSpec:
                 script.append(_event(part))
             elif name == "seed" and _is_count(value):
                 seed = int(value)
-            elif equals and name in (*BYTE_FAULTS, *CHIP_FAULTS, *SHORTHAND):
+            elif equals and name in KINDS:
                 names = SHORTHAND.get(name, (name,))
                 for each in names:
                     rates[each] = rates.get(each, 0.0) + _probability(part, value) / len(names)
             else:
-                raise InputError(WHERE, "", f"{part!r} is no fault; known are {_known()}")
+                raise InputError(WHERE, "", f"{part!r} is no fault{did_you_mean(name, KINDS)}; known are {_known()}")
         for kinds in (BYTE_FAULTS, CHIP_FAULTS):
             if sum(rates.get(kind, 0.0) for kind in kinds) > 1:
                 raise InputError(WHERE, "", f"the probabilities of {', '.join(kinds)} add up to more than 1")
@@ -73,7 +75,7 @@ def _event(part: str) -> Event:
     kind, _, rest = part.partition("@")
     request, _, argument = rest.partition(":")
     if kind not in SCRIPTED or not _is_count(request) or int(request) == 0:
-        raise InputError(WHERE, "", f"{part!r} is no event; known are {_known()}")
+        raise InputError(WHERE, "", f"{part!r} is no event{did_you_mean(kind, SCRIPTED)}; known are {_known()}")
     if kind == "silence" and not _positive(argument):
         raise InputError(WHERE, "", f"{part!r} needs its length in seconds, such as silence@{request}:2")
     if kind == "swap" and not Path(argument).is_file():
@@ -105,5 +107,5 @@ def _positive(text: str) -> bool:
 
 
 def _known() -> str:
-    rates = [f"{name}=P" for name in (*SHORTHAND, *BYTE_FAULTS, *CHIP_FAULTS)]
+    rates = [f"{name}=P" for name in KINDS]
     return ", ".join([*rates, *(f"{name}@N" for name in CHIP_FAULTS), "silence@N:SECONDS", "swap@N:FILE", "seed=K"])

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from model.baselines import BASELINES
 from streetflow.errors import InputError
+from streetflow.near import or_else
 from streetflow.writable import require_writable
 
 FORMAT, VERSION = "tinylight-baseline", 1
@@ -88,7 +89,7 @@ def load_baseline(file: Path) -> BaselineFile:
         if not isinstance(claimed[name], kind):
             raise InputError(file, f"{HEADER}.{name}", f"{claimed[name]!r} is not of type {kind.__name__}")
     if claimed["model"] not in BASELINES:
-        raise InputError(file, f"{HEADER}.model", f"unknown model {claimed['model']!r}; there are {', '.join(BASELINES)}")
+        raise InputError(file, f"{HEADER}.model", f"unknown model {claimed['model']!r}{or_else(claimed['model'], BASELINES)}")
     content = BaselineFile(arrays=arrays, **{name: claimed[name] for name in FIELDS})
     if content.sha256 != claimed["sha256"]:
         raise InputError(file, f"{HEADER}.sha256", "doesn't fit the content: the file was changed or damaged")

@@ -13,6 +13,7 @@ from model.policy import Policy, load_policy
 from streetflow.controllers import CONTROLLERS, Controller
 from streetflow.environment import Environment
 from streetflow.errors import InputError
+from streetflow.near import did_you_mean
 from streetflow.network import Network, find_network
 
 
@@ -95,7 +96,8 @@ def make_controller(agent: str | Path | Policy, *, integer: bool | None) -> tupl
                 raise InputError(name, "", "a rule has no integer form; only a policy file has one")
             return CONTROLLERS[name](), name, "hold"
         if not os.path.isfile(agent):
-            raise InputError(name, "", f"neither a policy file nor one of {', '.join(CONTROLLERS)}")
+            hint = " (it is a folder)" if os.path.isdir(agent) else did_you_mean(name, CONTROLLERS, files=True)
+            raise InputError(name, "", f"neither a policy file nor one of {', '.join(CONTROLLERS)}{hint}")
         if is_baseline_file(Path(agent)):
             if integer:
                 raise InputError(name, "", "a baseline has no integer form; only a policy file has one")

@@ -15,6 +15,7 @@ from model.table_settings import settings_names, tinylight_settings
 from streetflow.controllers import CONTROLLERS
 from streetflow.errors import InputError
 from streetflow.intersection import signalled_intersections
+from streetflow.near import or_else
 from streetflow.network import Network, default_seed, find_network
 
 TINYLIGHT = "TinyLight"
@@ -56,7 +57,7 @@ def expand_models(text: str) -> list[str]:
     models = []
     for name in (part.strip() for part in text.split(",")):
         if name not in known and name not in several:
-            raise InputError("--models", "", f"unknown model {name!r}; there are {', '.join([*several, *known])}")
+            raise InputError("--models", "", f"unknown model {name!r}{or_else(name, [*several, *known])}")
         models += several.get(name, [name])
     return list(dict.fromkeys(models))
 

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from streetflow.errors import InputError
+from streetflow.near import or_else
 
 SETTINGS_FILE = Path(__file__).resolve().with_name("table_settings.json")
 
@@ -42,7 +43,7 @@ def tinylight_settings(name: str, network: str, file: Path | None = None) -> Tin
     file = file or SETTINGS_FILE
     entries = _read(file)
     if name not in entries:
-        raise InputError("--settings", "", f"unknown settings {name!r}; there are {', '.join(entries)}")
+        raise InputError("--settings", "", f"unknown settings {name!r}{or_else(name, entries)}")
     try:
         entry = _Entry.model_validate(entries[name])
         own = entry.networks.get(network, {})

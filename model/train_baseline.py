@@ -16,6 +16,7 @@ from model.value_learner import BaselineConfig
 from model.value_training import BaselineProgress, replica_arrays, train_baseline
 from streetflow.environment import Environment
 from streetflow.errors import InputError
+from streetflow.near import or_else
 from streetflow.network import Network
 
 
@@ -31,7 +32,7 @@ def train_baseline_files(
     """runs: (flow, training seed, file) of each replica; they train side by side. InputError for an unknown model and for a
     network that it can't do."""
     if model not in BASELINES:
-        raise InputError("--model", "", f"unknown model {model!r}; there are TinyLight, {', '.join(BASELINES)}")
+        raise InputError("--model", "", f"unknown model {model!r}{or_else(model, ['TinyLight', *BASELINES])}")
     baseline = BASELINES[model]
     config = config or BaselineConfig()
     environments = [Environment(network, flow, features=baseline.features, clearance=clearance) for flow, _, _ in runs]

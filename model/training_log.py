@@ -11,6 +11,7 @@ from pathlib import Path
 
 from model.training import EpisodeRow
 from streetflow.errors import InputError
+from streetflow.json_reader import read_text
 
 ALPHA_COLUMNS = ("alpha_feature", "alpha_layer2", "alpha_layer3")
 """Prefixes: alpha_feature:inlane_2_delay, alpha_layer2:16, ... hold the mean alphas over the replica's intersections."""
@@ -43,11 +44,7 @@ class ReplicaLog:
 
 def read_log(file: Path) -> list[ReplicaLog]:
     """The replicas of a log. InputError names the file, the line and the column of what isn't one."""
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as fault:
-        raise InputError(file, "", f"can't be read: {fault}") from None
-    table = csv.DictReader(lines)
+    table = csv.DictReader(read_text(file).splitlines())
     needed = {"replica", "train_seed", "stage", "episode", "loss", "average_travel_time_s"}
     missing = needed.difference(table.fieldnames or [])
     if missing:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from streetflow.cache import cache_folder, cached_folder
 from streetflow.errors import InputError
+from streetflow.near import or_else
 
 Clearance = Literal["hold", "yellow", "all_red"]
 CLEARANCES: tuple[str, ...] = get_args(Clearance)
@@ -47,7 +48,7 @@ def derive_clearance(roadnet_file: Path, clearance: str) -> ClearanceTable:
     With ``hold`` the file is the given one. Raises InputError for an unknown clearance.
     """
     if clearance not in CLEARANCES:
-        raise InputError("clearance", clearance, f"unknown; there are {', '.join(CLEARANCES)}")
+        raise InputError("clearance", clearance, f"unknown{or_else(clearance, CLEARANCES)}")
     state = roadnet_file.stat()
     return _derive(roadnet_file.absolute(), clearance, state.st_mtime_ns, state.st_size)
 

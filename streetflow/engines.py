@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from streetflow.cityflow_adaptor import CityFlowEngine
 from streetflow.engine import Engine
 from streetflow.errors import InputError
+from streetflow.near import or_else
 from streetflow.roadnet import Point
 from streetflow.trips import Trips
 from streetflow.vehicles import Vehicles
@@ -69,4 +70,4 @@ def make_engine(kind: str, roadnet_file: Path, flow_file: Path, seed: int, inter
         except ImportError as error:
             raise InputError("engine", kind, HOW_TO_GET_CITYFLOW.format(error)) from error
         return CityFlowEngine(module, roadnet_file, flow_file, seed=seed, interval_s=interval_s)
-    raise InputError("engine", kind, f"unknown engine; there are {', '.join(ENGINES)}")
+    raise InputError("engine", kind, f"unknown engine{or_else(kind, ENGINES)}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import operator
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
+
+from streetflow.near import near_matches
 
 _T = TypeVar("_T")
 
@@ -93,7 +94,7 @@ class UnknownIdError(KeyError):
         return self._fault() + (f"; near matches: {', '.join(near)}" if near else "")
 
     def _near_matches(self) -> list[str]:
-        return difflib.get_close_matches(str(self.name), tuple(self._known()), n=3, cutoff=0.5)
+        return near_matches(self.name, self._known())
 
     def _fault(self) -> str:
         return f"unknown {self.kind} {self.name!r}"

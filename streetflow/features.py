@@ -20,7 +20,6 @@ summed over lane links; has_changed is 1 for a change.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Callable, Sequence
@@ -30,6 +29,7 @@ from streetflow import feature_cells as c
 from streetflow.errors import InputError
 from streetflow.feature_cells import Source, Terms
 from streetflow.intersection import Intersection
+from streetflow.near import did_you_mean, or_else
 
 INT16_MIN, INT16_MAX = -32768, 32767
 DELAY_LSB = 256
@@ -223,8 +223,7 @@ def find_feature(name: str) -> FeatureSpec:
     stem, _, number = name.rpartition("_")
     if stem in _PARAMETRISED and re.fullmatch("[1-9][0-9]?", number):
         return _PARAMETRISED[stem](int(number))
-    near = difflib.get_close_matches(name, FEATURES, n=3)
-    hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(FEATURES)}"
+    hint = did_you_mean(name, [*FEATURES, *PRESETS]) or f"; there are {', '.join(FEATURES)}"
     raise InputError("features", name, f"unknown feature{hint}")
 
 
@@ -232,7 +231,7 @@ def resolve_features(features: str | Sequence[str]) -> tuple[FeatureSpec, ...]:
     """Rows of the table for a preset's name or a list of feature names; InputError names what is unknown."""
     if isinstance(features, str):
         if features not in PRESETS:
-            raise InputError("features", features, f"unknown preset; there are {', '.join(PRESETS)}")
+            raise InputError("features", features, f"unknown preset{or_else(features, PRESETS)}")
         features = PRESETS[features]
     specs = tuple(find_feature(name) for name in features)
     if not specs or len(set(features)) != len(features):

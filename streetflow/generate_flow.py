@@ -14,6 +14,7 @@ from typing import Any
 
 from streetflow.errors import InputError
 from streetflow.generate_roadnet import Grid, Node, ahead, behind, road_id
+from streetflow.near import or_else
 
 VEHICLE = {
     "length": 5.0,
@@ -71,7 +72,7 @@ class Traffic:
                 raise InputError("traffic", name, fault)
         for name, known in (("profile", tuple(PROFILES)), ("routes", ROUTES)):
             if getattr(self, name) not in known:
-                raise InputError("traffic", name, f"must be one of {', '.join(known)}, is {getattr(self, name)!r}")
+                raise InputError("traffic", name, f"unknown {getattr(self, name)!r}{or_else(getattr(self, name), known)}")
         if self.horizon_s < 1:
             raise InputError("traffic", "horizon_s", f"must be at least 1, is {self.horizon_s}")
         if not 1 <= self.max_speed_mps <= 100:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from streetflow.errors import InputError, cannot_be
+from streetflow.near import did_you_mean
 
 _POWERS_OF_TEN = tuple(float(f"1e{k}") for k in range(309))
 _MAX_EXACT = 2**53 - 1
@@ -136,19 +137,25 @@ class _Reader:
         return members
 
 
+def read_text(path: str | Path) -> str:
+    """The content of a text file. InputError if it can't be read."""
+    try:
+        return Path(path).read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        fault = f"there is no such file (tried {Path(path).absolute()})"
+        raise InputError(path, "", fault + did_you_mean(path, files=True)) from None
+    except UnicodeDecodeError as error:
+        raise InputError(path, f"byte {error.start}", "the file isn't UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise cannot_be("read", path, error) from None
+
+
 def read_json(path: str | Path, exact: bool = False) -> Any:
     """The content of a JSON file. InputError if it can't be read or isn't JSON (with line and column).
 
     exact: numbers are correctly rounded, as Python writes and reads them, not as CityFlow reads them.
     """
-    try:
-        text = Path(path).read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise InputError(path, "", f"there is no such file (tried {Path(path).absolute()})") from None
-    except UnicodeDecodeError as fault:
-        raise InputError(path, f"byte {fault.start}", "the file isn't UTF-8 text") from None
-    except (OSError, ValueError) as fault:
-        raise cannot_be("read", path, fault) from None
+    text = read_text(path)
     reader = _Reader()
     try:
         return json.loads(

@@ -19,6 +19,7 @@ from streetflow.cache import publish_folder
 from streetflow.errors import InputError
 from streetflow.generate_flow import Draw, Traffic, one_vehicle
 from streetflow.generate_roadnet import Grid
+from streetflow.writable import require_folder
 
 NOISE_S = 60  # the paper's
 
@@ -85,6 +86,7 @@ def write_network(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the files to a new folder, all or none. InputError if something is there already or it can't be written."""
     if folder.exists() or folder.is_symlink():
         raise InputError(folder, "", "is there already: name a folder that isn't")
+    require_folder(folder)
     try:
         publish_folder(folder, files)
     except OSError as fault:

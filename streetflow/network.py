@@ -9,7 +9,6 @@ then the folders in the order given.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import re
 import warnings
@@ -19,6 +18,7 @@ from pathlib import Path
 from streetflow import scenarios
 from streetflow.errors import InputError, InputWarning, whole_number
 from streetflow.json_reader import read_json
+from streetflow.near import did_you_mean, near_matches
 
 DATA_VARIABLE = "TINYLIGHT_DATA"
 DEFAULT_HORIZON_S = 3600
@@ -60,15 +60,13 @@ class Network:
 
 
 class UnknownNetwork(InputError):
-    """No network of that name; ``near_matches`` holds the names that look like it."""
+    """No network of that name; ``near_matches`` holds the names that look like it. files: it may have been a file's."""
 
-    def __init__(self, name: str, known: list[str]) -> None:
-        lower = {each.lower(): each for each in known}
-        self.near_matches = [lower[hit] for hit in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
-        fault = "unknown network"
-        if self.near_matches:
-            fault += f"; did you mean {' or '.join(self.near_matches)}?"
-        fault += f" Known: {', '.join(known)}." if self.near_matches else f"; known: {', '.join(known)}."
+    def __init__(self, name: str, known: list[str], *, files: bool = False) -> None:
+        self.near_matches = near_matches(name, known)
+        hint = did_you_mean(name, known, files=files)
+        fault = f"{'no such file, and ' * files}unknown network{hint}"
+        fault += f" Known: {', '.join(known)}." if hint else f"; known: {', '.join(known)}."
         if not _listed_folders():
             fault += f" {DATA_VARIABLE} is not set: it lists the folders that hold data sets."
         for folder, why in _unreadable_folders():
@@ -99,8 +97,10 @@ def network_of(place: str) -> Network:
     A flow file's roadnet.json and network.json are those beside it. InputError if there is no such network.
     """
     path = Path(place)
-    if place in network_names() or not os.path.exists(path):
+    if place in network_names():
         return find_network(place)
+    if not os.path.exists(path):
+        raise UnknownNetwork(place, network_names(), files=True)
     folder = (path if path.is_dir() else path.parent).absolute()
     if not (folder / "roadnet.json").is_file():
         raise InputError(folder, "roadnet.json", "missing: a network's folder, or a flow file's, holds it")

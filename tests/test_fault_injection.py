@@ -38,7 +38,7 @@ class TestTheSpecification:
         ("text", "fault"),
         [
             ("", "is no fault"),
-            ("bits=0.1", "'bits=0.1' is no fault; known are bytes=P, drop=P"),
+            ("bits=0.1", r"'bits=0.1' is no fault; did you mean bytes\?; known are bytes=P, drop=P"),
             ("drop=two", "probability from 0 to 1"),
             ("drop=1.5", "probability from 0 to 1"),
             ("drop=0.6,flip=0.6", "add up to more than 1"),

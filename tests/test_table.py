@@ -125,7 +125,7 @@ def test_a_rule_row_that_differs_says_in_what() -> None:
 
 
 def test_unknown_names_are_named() -> None:
-    with pytest.raises(InputError, match=r"unknown model 'SOLT'; there are rules, .*MaxPressure"):
+    with pytest.raises(InputError, match=r"unknown model 'SOLT'; did you mean SOTL\? There are rules, .*MaxPressure"):
         expand_models("rules,SOLT")
     with pytest.raises(InputError, match="unknown settings 'worst'; there are paper, best"):
         tinylight_settings("worst", "Hangzhou1")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streetflow.errors import InputError
+from streetflow.json_reader import read_text
 
 DATA, END, SEGMENT, START, LINEAR, LINEAR_START = range(6)
 RECORD_OVERHEAD_BYTES = 5  # length, address (2), type, checksum
@@ -19,10 +20,7 @@ class HexImage:
 
 def read_intel_hex(file: Path) -> HexImage:
     """InputError naming file, line and fault where it can't be read or is damaged."""
-    try:
-        lines = file.read_text(encoding="ascii").split()
-    except (OSError, UnicodeDecodeError) as fault:
-        raise InputError(file, "", f"can't be read as Intel HEX: {fault}") from fault
+    lines = read_text(file).split()
     chunks: list[tuple[int, bytearray]] = []
     base, start, ended = 0, None, False
     for number, line in enumerate(lines, 1):

@@ -7,9 +7,21 @@ from pathlib import Path
 
 from serial.tools import list_ports
 
+from streetflow.near import did_you_mean
+
+NO_PORT = "is not a serial port"
+OTHER_BOARDS = ("simavr", "host", "auto")  # what a mistyped board may have been meant for
+
+
+def is_no_port(url: str) -> bool:
+    """Whether something else is there, such as a file."""
+    return os.path.exists(url) and not Path(url).is_char_device()
+
 
 def remedy(url: str, fault: Exception) -> str:
     """What went wrong when opening, and what to do about it."""
+    if is_no_port(url):
+        return NO_PORT
     number = getattr(fault, "errno", None)
     text = str(fault)
     if number == errno.EACCES or "Permission denied" in text:
@@ -21,8 +33,8 @@ def remedy(url: str, fault: Exception) -> str:
     if "://" in url:
         return f"can't be reached: is the server running there? ({text})"
     if number == errno.ENOENT or "No such file" in text or "FileNotFoundError" in text:
-        return f"there is no such port: {ports_present()}"
-    return f"can't be opened as a serial port: {text}"
+        return f"there is no such port{did_you_mean(url, OTHER_BOARDS) or ':'} {ports_present()}"
+    return f"can't be opened as a serial port: {os.strerror(number) if number else text}"
 
 
 def ports_present() -> str:

@@ -9,6 +9,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -63,16 +64,11 @@ def require_writable(*files: Path | None) -> None:
         writable.require_writable(file)
 
 
-def progress_bar() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=errors,
-        transient=True,
-    )
+def progress_bar(*columns: ProgressColumn) -> Progress:
+    """With these columns, or the usual ones. Where no terminal is there to draw on, it would leave an empty line at its end, so
+    there is none."""
+    usual = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    return Progress(*(columns or usual), console=errors, transient=True, disable=not errors.is_interactive)
 
 
 def say(text: str, style: str | None = None) -> None:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from hil.commands.common import JsonOption, console, progress_bar, require_writable, say
 from streetflow.errors import InputError
+from streetflow.near import or_else
 
 if TYPE_CHECKING:
     from hil.chip_cost import ChipCost
@@ -47,10 +48,13 @@ def cost(
     from hil.json_file import write_json
     from model.cost import costs
     from model.cost_figure import MeasuredPoint, draw, paper_travel_times, table_travel_times
+    from model.policy import load_policy
 
     require_writable(figure, json_file)
     if figure is not None:
         _require_matplotlib()
+    for file in policy or []:
+        load_policy(file)
     times = paper_travel_times() if table is None else table_travel_times(table)
     geometry, where = _geometry(network, intersection)
     counted = costs(geometry)
@@ -97,7 +101,7 @@ def _geometry(network: str | None, intersection: str | None) -> tuple["Geometry"
     found = signalled_intersections(find_network(network).roadnet_file)
     names = [each.id for each in found]
     if intersection is not None and intersection not in names:
-        raise InputError("--intersection", "", f"{network} has no signalled {intersection!r}; it has {', '.join(names)}")
+        raise InputError("--intersection", "", f"{network} has no signalled {intersection!r}{or_else(intersection, names)}")
     index = 0 if intersection is None else names.index(intersection)
     return geometry_of(found, index), f"{names[index]} of {network}"
 

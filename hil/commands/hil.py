@@ -18,11 +18,14 @@ from hil.commands.common import (
     say,
 )
 from streetflow.errors import InputError
+from streetflow.near import or_else
 
 if TYPE_CHECKING:
     from hil.boards.find_port import Candidate
     from hil.job import Job
     from hil.verdict import Verdict
+
+BOARDS = ("one", "per-intersection")
 
 
 def hil(
@@ -107,8 +110,8 @@ def hil(
         found = find_port(_choose if sys.stdin.isatty() else None)
         say(f"board: {found}")
         board = found.port
-    if boards not in ("one", "per-intersection"):
-        raise InputError("--boards", "", f"{boards!r} is neither one nor per-intersection")
+    if boards not in BOARDS:
+        raise InputError("--boards", "", f"unknown layout {boards!r}{or_else(boards, BOARDS)}")
     jobs = [
         Job.named(
             name,

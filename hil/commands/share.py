@@ -18,11 +18,14 @@ def share(
     On the other machine: `tinylight hil --board rfc2217://THIS_HOST:4000`. Whoever reaches the address can use the board:
     there is no password, so listen on 0.0.0.0 in a network that you trust only.
     """
+    from hil.boards.port_trouble import NO_PORT, is_no_port
     from hil.port_server import PortServer
 
     host, colon, number = listen.rpartition(":")
     if not colon or not number.isdecimal() or len(number) > 5 or int(number) > 65_535:
         raise InputError("--listen", "", f"{listen!r} is not HOST:PORT")
+    if is_no_port(port):
+        raise InputError(port, "", NO_PORT)
     server = PortServer(port, host, int(number))
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, lambda *_: server.stop())

@@ -19,8 +19,10 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from hil.commands.common import console, errors, require_writable, say
+from hil.commands.common import console, progress_bar, require_writable, say
 from streetflow.errors import InputError
+from streetflow.near import or_else
+from streetflow.writable import require_folder
 
 if TYPE_CHECKING:
     from model.table_compare import Row
@@ -72,6 +74,7 @@ def table(
     from model.table_report import ordered, write_report
     from streetflow.network import find_network, parse_flows
 
+    require_folder(work)
     stem = out or work / "table"
     if out is not None or work.is_dir():  # else the folder is made by the runs
         require_writable(*(stem.with_suffix(suffix) for suffix in (".csv", ".json", ".md")))
@@ -86,7 +89,7 @@ def table(
     rows = table_rows(cells)
     chosen = reference or default_reference(rows)
     if chosen not in {row.label for row in rows}:
-        raise InputError("--reference", "", f"no row {chosen!r}; there are {', '.join(dict.fromkeys(r.label for r in rows))}")
+        raise InputError("--reference", "", f"no row {chosen!r}{or_else(chosen, dict.fromkeys(r.label for r in rows))}")
     write_report(stem, cells, dashes, chosen, "tinylight " + shlex.join(sys.argv[1:]))
     for members in by_network(rows).values():
         console.print(_shown(members))
@@ -107,7 +110,7 @@ def _run(jobs: list["Job"], work: Path, processes: int | None) -> None:
         TimeRemainingColumn(),
         TextColumn("{task.fields[end]}"),
     )
-    with Progress(*columns, console=errors, transient=True) as bar:
+    with progress_bar(*columns) as bar:
         task = bar.add_task("table", total=None, end="")
 
         def told(state: "TableProgress") -> None:

@@ -11,10 +11,13 @@ from rich.table import Table
 
 from hil.commands.common import JsonOption, NetworkOption, console, progress_bar, require_writable, say
 from streetflow.errors import InputError
+from streetflow.near import or_else
 
 if TYPE_CHECKING:
     from model.config import TrainingConfig
     from streetflow.network import Network
+
+DEVICES = ("cpu", "cuda")
 
 
 def train(
@@ -116,8 +119,8 @@ def train(
     from model.training_log import write_log
     from streetflow.network import find_network, parse_flows
 
-    if device not in ("cpu", "cuda"):
-        raise InputError("--device", "", f"is cpu or cuda, not {device!r}")
+    if device not in DEVICES:
+        raise InputError("--device", "", f"unknown device {device!r}{or_else(device, DEVICES)}")
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("--device", "", "PyTorch finds no CUDA device here")
     checkpoint = out.with_name(f"{out.name}.checkpoint")
@@ -196,7 +199,7 @@ def _config(settings: Sequence[str], **options: Any) -> "TrainingConfig":
     for each in settings:
         name, equals, text = each.partition("=")
         if not equals or name not in defaults:
-            raise InputError("--set", each[:60], f"must be NAME=VALUE with one of {', '.join(defaults)}")
+            raise InputError("--set", each[:60], f"must be NAME=VALUE with a name of the settings{or_else(name, defaults)}")
         try:
             value = ast.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):

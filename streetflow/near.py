@@ -1,0 +1,39 @@
+"""Known names that look like a mistyped one."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+SHOWN = 3
+CUTOFF = 0.6  # difflib's share of equal letters
+
+
+def near_matches(name: object, known: Iterable[str]) -> list[str]:
+    """The known names that look like ``name``, whatever their case, the likeliest first."""
+    lower = {each.lower(): each for each in known}
+    return [lower[hit] for hit in difflib.get_close_matches(str(name).lower(), lower, n=SHOWN, cutoff=CUTOFF)]
+
+
+def near_files(file: object) -> list[str]:
+    """Paths of what looks like ``file`` in the folder that it would lie in."""
+    path = Path(str(file))
+    try:
+        return [str(path.with_name(name)) for name in near_matches(path.name, os.listdir(path.parent))]
+    except (OSError, ValueError):  # no such folder; a name with a NUL
+        return []
+
+
+def did_you_mean(name: object, known: Iterable[str] = (), *, files: bool = False) -> str:
+    """``"; did you mean A or B?"`` to end a fault with, or ``""``. files: ``name`` may be a file's as well."""
+    near = near_matches(name, known) + (near_files(name) if files else [])
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def or_else(name: object, known: Iterable[str]) -> str:
+    """How a fault about an unknown name ends: the names that look like it, and all that there are."""
+    names = list(known)
+    hint = did_you_mean(name, names)
+    return f"{hint} There are {', '.join(names)}" if hint else f"; there are {', '.join(names)}"
