@@ -3,9 +3,10 @@
 
 import sys
 import warnings
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from hil.commands.board import board
 from hil.commands.check import check
@@ -21,12 +22,23 @@ from hil.commands.share import share
 from hil.commands.size import size
 from hil.commands.table import table
 from hil.commands.train import train
+from hil.entry import STOPPED
 from streetflow.errors import InputError, StepError, tell_input_warnings
+from streetflow.near import did_you_mean
 
-STOPPED = 130  # exit code after Ctrl-C
+
+class _Commands(TyperGroup):
+    def get_command(self, context: Any, name: str) -> Any:
+        """InputError for an unknown command."""
+        found = super().get_command(context, name)
+        if found is None:
+            raise InputError(name, "", f"unknown command{did_you_mean(name, self.commands) or '; see --help'}")
+        return found
+
 
 app = typer.Typer(
     name="tinylight",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -71,33 +83,57 @@ for command in COMMANDS:
     app.command()(command)
 
 
-def main() -> NoReturn:
-    """Entry point: runs the command line and turns bad input into one line and exit code 2. Whatever the system refuses (a
-    folder that can't be written, a name that is too long) and no command has a better word for is bad input as well."""
+def run() -> int:
+    """Runs the command line and returns its exit code. Bad input is one line; whatever the system refuses (a folder that can't
+    be written, a name that is too long) and no command has a better word for is bad input as well."""
     from hil.build import BuildError
 
     with warnings.catch_warnings():
         tell_input_warnings(lambda text: _tell(text, "yellow"))
         try:
-            app()
-        except (InputError, BuildError, StepError) as fault:
-            _tell(str(fault), "red")
-            sys.exit(2)
+            exit_code = app(prog_name=app.info.name, standalone_mode=False) or 0
+        except InputError as fault:
+            return _refused(_one_line(str(fault)))
+        except (BuildError, StepError) as fault:
+            return _refused(str(fault))
         except OSError as fault:
-            _tell(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault), "red")
-            sys.exit(2)
-        except KeyboardInterrupt:
-            _stopped()
-        except SystemExit as left:  # so the commands' framework ends, and Ctrl-C too
-            if left.code == STOPPED:
-                _stopped()
-            raise
-    sys.exit(0)
+            return _refused(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault))
+        except typer.TyperException as fault:
+            text = _usage(fault)
+            return _refused(_one_line(text)) if text else 2  # without a word the help has been shown
+        except (KeyboardInterrupt, typer.Abort):  # Abort: at a prompt
+            exit_code = STOPPED
+    if exit_code == STOPPED:  # the commands' framework makes Ctrl-C this
+        _tell("stopped", "red")
+    return exit_code
 
 
-def _stopped() -> NoReturn:
-    _tell("stopped", "red")
-    sys.exit(STOPPED)
+def main() -> NoReturn:
+    """The command line in this process, Ctrl-C before and after the command aside (`hil.entry`)."""
+    sys.exit(run())
+
+
+def _refused(text: str) -> int:
+    _tell(text, "red")
+    return 2
+
+
+def _usage(fault: typer.TyperException) -> str:
+    """What is wrong with the options and arguments themselves, in place of the framework's box of several lines."""
+    context: Any = getattr(fault, "ctx", None)
+    option = getattr(fault, "option_name", None)
+    see = f"; see {context.command_path} --help" if context is not None else ""
+    if option is not None and hasattr(fault, "possibilities"):
+        known = [*context.help_option_names]
+        known += [name for parameter in context.command.params for name in (*parameter.opts, *parameter.secondary_opts)]
+        return f"{option}: unknown option{did_you_mean(option, known) or see}"
+    text = fault.format_message().rstrip(".")
+    return text and text + see
+
+
+def _one_line(text: str) -> str:
+    """Line ends, and what a terminal can't show, as Python writes them in a string."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def _tell(text: str, style: str) -> None:

@@ -104,6 +104,11 @@ BAD_INPUT = [
     (["train", "--network", "nowhere", "--out", "x.json"], ["nowhere"]),
     (["train", "--network", "crossing", "--out", "missing/x.json"], ["missing"]),
     (["train", "--network", "crossing", "--flow", "77", "--out", "x.json"], ["77"]),
+    (["evaluate", "--agent", "SOTL"], ["'--network'", "see tinylight evaluate --help"]),
+    (["hil", "--flow", "x"], ["'--flow'", "valid integer"]),
+    (["size", "--policy"], ["'--policy' requires an argument"]),
+    (["networks", "all"], ["unexpected extra argument", "(all)"]),
+    (["evaluate", "--network", "two\nlines\x07", "--agent", "SOTL"], [r"two\nlines\x07: unknown network"]),
 ]
 
 
@@ -115,11 +120,66 @@ def test_bad_input_is_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert tinylight(*arguments) == 2
-    error = capsys.readouterr().err.strip()
-    assert error.startswith("tinylight: ") and "\n" not in error
+    error = one_line(capsys)
     for word in named:
         assert word in error
     assert list(tmp_path.iterdir()) == []
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """The error: one line, with nothing before or after it."""
+    error = capsys.readouterr().err
+    assert error.startswith("tinylight: ") and error.endswith("\n") and "\n" not in error[:-1]
+    return error[:-1]
+
+
+MISSPELT = [
+    ("evalute", "evaluate"),
+    ("evaluate --networc crossing", "--network"),
+    ("hil --no-logit", "--no-logits"),
+    ("evaluate --network Crosing --agent SOTL", "crossing"),
+    ("evaluate --network crossing --agent Maxpressure", "MaxPressure"),
+    ("evaluate --network crossing --agent here/polcy.json", "here/policy.json"),
+    ("evaluate --network crossing --agent SOTL --engine buildin", "builtin"),
+    ("evaluate --network crossing --agent SOTL --clearance all-red", "all_red"),
+    ("replay --network crossing --out x.html --agent SOLT", "SOTL"),
+    ("check crosing", "crossing"),
+    ("check here/roadnt.json", "here/roadnet.json"),
+    ("check polcy.json", "policy.json"),
+    ("make-network x --from crosing --noise 60", "crossing"),
+    ("make-network x --profile paek", "peak"),
+    ("make-network x --routes end", "ends"),
+    ("hil --network crossing --kernel tabel", "table"),
+    ("hil --network crossing --boards per_intersection", "per-intersection"),
+    ("hil --network crossing --policy here/polcy.json", "here/policy.json"),
+    ("hil --network crossing --faults rest@3", "reset"),
+    ("hil --network crossing --board simvar", "simavr"),
+    ("size --against policy.jsn", "policy.json"),
+    ("plot polcy.json", "policy.json"),
+    ("table --models SOLT", "SOTL"),
+    ("table --networks crosing", "crossing"),
+    ("cost --network arterial --intersection intersection11", "intersection_1_1"),
+    ("cost --table polcy.json", "policy.json"),
+    ("train --network crossing --out x --device cud", "cuda"),
+    ("train --network crossing --out x --features relase", "release"),
+    ("train --network crossing --out x --set gama=1", "gamma"),
+    ("train --network crossing --out x --model MPLihgt", "MPLight"),
+]
+
+
+@pytest.mark.parametrize(("command", "meant"), MISSPELT)
+def test_what_looks_like_a_misspelt_name_is_named(
+    command: str, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if command.startswith("train"):
+        pytest.importorskip("torch", reason="torch is not installed (extra: train)")
+    (tmp_path / "here").mkdir()
+    for name in ("policy.json", "here/policy.json", "here/roadnet.json"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    assert tinylight(*command.split()) == 2
+    hint = one_line(capsys).partition("did you mean ")[2].partition("?")[0]
+    assert meant in hint.split(" or ")
 
 
 def test_policy_of_a_wrong_hash(crossing_policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
