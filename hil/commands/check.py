@@ -9,7 +9,7 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
-from hil.commands.common import JsonOption, console, progress_bar, require_writable, say
+from hil.commands.common import JsonOption, progress_bar, require_writable, say, show
 
 if TYPE_CHECKING:
     from streetflow.check import Report
@@ -88,7 +88,7 @@ def _say_roadnet(report: "Report") -> None:
         table = Table(show_header=False)
         for name, value in report.content.items():
             table.add_row(name.replace("_", " "), str(value))
-        console.print(table)
+        show(table)
 
 
 def _say_demands(reports: "Sequence[Report]") -> None:
@@ -100,7 +100,7 @@ def _say_demands(reports: "Sequence[Report]") -> None:
         table.add_column(heading, justify="right")
     for report in reports:
         table.add_row(Path(report.file).name, *(str(report.content[name]) for name in _HEADINGS))
-    console.print(table)
+    show(table)
 
 
 def _say_doubts(doubts: "Iterable[tuple[str, Doubt]]") -> None:

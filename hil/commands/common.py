@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -14,12 +15,14 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 
 from streetflow import writable
 from streetflow.errors import InputError
 
 console = Console()
 errors = Console(stderr=True, soft_wrap=True)
+MAX_COLUMNS = 10_000  # of any table
 
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Also write the result as JSON to this file.")]
 NetworkOption = Annotated[
@@ -69,6 +72,19 @@ def progress_bar(*columns: ProgressColumn) -> Progress:
     there is none."""
     usual = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     return Progress(*(columns or usual), console=errors, transient=True, disable=not errors.is_interactive)
+
+
+def show(table: Table) -> None:
+    """A table whose words and figures are all whole: texts wrap as the console's width asks, and where that isn't enough the
+    table is wider. rich by itself would cut."""
+    endless = console.options.update(max_width=MAX_COLUMNS)
+    for column in table.columns:
+        sizes = [Measurement.get(console, endless, cell) for cell in (column.header, *column.cells)]
+        column.min_width = max(size.maximum if column.no_wrap else size.minimum for size in sizes)
+    least = Measurement.get(console, endless, table).minimum
+    if least > console.width:
+        table.width = least
+    console.print(table, crop=False)
 
 
 def say(text: str, style: str | None = None) -> None:

@@ -8,7 +8,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from hil.commands.common import JsonOption, console, progress_bar, require_writable, say
+from hil.commands.common import JsonOption, progress_bar, require_writable, say, show
 from streetflow.errors import InputError
 from streetflow.near import or_else
 
@@ -125,7 +125,7 @@ def _show_costs(counted: list["Cost"], geometry: "Geometry", where: str) -> None
     table.add_column("remark")
     for each in counted:
         table.add_row(each.model, f"{each.parameters:,}", f"{each.flops:,}", each.note)
-    console.print(table)
+    show(table)
 
 
 def _show_rows(counted: list["Cost"]) -> None:
@@ -138,7 +138,7 @@ def _show_rows(counted: list["Cost"]) -> None:
         for k, row in enumerate(each.rows):
             table.add_row(each.model if k == 0 else "", row.description, f"{row.parameters:,}", f"{row.flops:,}")
         table.add_section()
-    console.print(table)
+    show(table)
 
 
 def _show_measured(measured: list["ChipCost"]) -> None:
@@ -160,4 +160,4 @@ def _show_measured(measured: list["ChipCost"]) -> None:
             f"{m.flash_bytes:,}",
             f"{m.ram_bytes:,}",
         )
-    console.print(table)
+    show(table)

@@ -16,9 +16,9 @@ from hil.commands.common import (
     EngineOption,
     JsonOption,
     NetworkOption,
-    console,
     progress_bar,
     require_writable,
+    show,
 )
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def evaluate(
     table.add_section()
     table.add_row("mean", "", f"{mean(times):.3f}", f"{mean(throughputs):.3f}")
     table.add_row("deviation", "", f"{pstdev(times):.3f}", f"{pstdev(throughputs):.3f}")
-    console.print(table)
+    show(table)
     if measures:
         _print_measures(measured)
     if trips_file is not None:
@@ -111,7 +111,7 @@ def _print_measures(measured: Sequence[Mapping[str, float | None]]) -> None:
         values = [value for each in measured if (value := each[spec.name]) is not None]
         cells = (f"{mean(values):.3f}", f"{pstdev(values):.3f}") if values else ("-", "-")
         table.add_row(spec.name, spec.unit, *cells)
-    console.print(table)
+    show(table)
 
 
 def _write_trips(trips: "Sequence[tuple[int, Trips]]", file: Path) -> None:

@@ -16,6 +16,7 @@ from hil.commands.common import (
     progress_bar,
     require_writable,
     say,
+    show,
 )
 from streetflow.errors import InputError
 from streetflow.near import or_else
@@ -135,9 +136,9 @@ def hil(
     for job in jobs:
         verdict = _run_with_progress(job)
         title = f"{job.network.name}, flow {job.flow}, on {job.board} at {job.f_cpu_hz / 1e6:g} MHz, {job.baud} baud"
-        console.print(verdict_table(verdict, title))
+        show(verdict_table(verdict, title))
         if "latency" in verdict.figures:
-            console.print(latency_table(verdict))
+            show(latency_table(verdict))
         say(
             "; ".join(f"{key} {value}" for key, value in verdict.provenance.items() if "sha256" not in key),
             style="dim",
@@ -146,7 +147,7 @@ def hil(
         verdicts.append((job.network.name, verdict))
     if len(verdicts) > 1:
         rows = [summary_row(name, verdict) for name, verdict in verdicts]
-        console.print(summary_table(rows, "all runs (largest of each figure)"))
+        show(summary_table(rows, "all runs (largest of each figure)"))
     passed = all(verdict.passed for _, verdict in verdicts)
     if json_file is not None:
         runs = [verdict.as_dict() for _, verdict in verdicts]

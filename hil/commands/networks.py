@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from hil.commands.common import JsonOption, console, require_writable
+from hil.commands.common import JsonOption, require_writable, show
 
 
 def networks(json_file: JsonOption = None) -> None:
@@ -30,6 +30,6 @@ def networks(json_file: JsonOption = None) -> None:
     for row in rows:
         cells = [row["network"], row["source"], row["flows"], row["horizon_s"], "yes" if row["trained_policy"] else "no"]
         table.add_row(*map(str, cells))
-    console.print(table)
+    show(table)
     if json_file is not None:
         write_json(rows, json_file)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hil.commands.common import JsonOption, KernelOption, NetworkOption, console, require_writable, say
+from hil.commands.common import JsonOption, KernelOption, NetworkOption, console, require_writable, say, show
 
 
 def size(
@@ -47,7 +47,7 @@ def size(
         footprint = measure(firmware)
     sizes = footprint.as_dict()
     title = f"{file.name}: {parameters} parameters, kernel {firmware.kernel}"
-    console.print(size_table(sizes, before, title, "per_symbol" if symbols else "per_object"))
+    show(size_table(sizes, before, title, "per_symbol" if symbols else "per_object"))
     assert footprint.stack is not None
     ram = ram_bytes(footprint, None)
     say(f"flash {footprint.flash_bytes} of {FLASH_LIMIT_BYTES} B; RAM {ram} of {SRAM_LIMIT_BYTES} B, stack included")

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from hil.commands.common import console, progress_bar, require_writable, say
+from hil.commands.common import progress_bar, require_writable, say, show
 from streetflow.errors import InputError
 from streetflow.near import or_else
 from streetflow.writable import require_folder
@@ -92,7 +92,7 @@ def table(
         raise InputError("--reference", "", f"no row {chosen!r}{or_else(chosen, dict.fromkeys(r.label for r in rows))}")
     write_report(stem, cells, dashes, chosen, "tinylight " + shlex.join(sys.argv[1:]))
     for members in by_network(rows).values():
-        console.print(_shown(members))
+        show(_shown(members))
     say("= equal to the hundredth; ≈ < > mean travel time within two of the paper's deviations, below, above", style="dim")
     for (network, model), why in dashes.items():
         say(f"{model} on {network}: - ({why})", style="dim")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from hil.commands.common import JsonOption, NetworkOption, console, progress_bar, require_writable, say
+from hil.commands.common import JsonOption, NetworkOption, progress_bar, require_writable, say, show
 from streetflow.errors import InputError
 from streetflow.near import or_else
 
@@ -181,7 +181,7 @@ def train(
         table.add_column(heading, justify="right")
     for row in policy.measured:
         table.add_row(str(row.flow), f"{row.float_average_travel_time_s:.3f}", f"{row.integer_average_travel_time_s:.3f}")
-    console.print(table)
+    show(table)
     for part in policy.intersections:
         kept = " + ".join(f"{feature.name} ({feature.width})" for feature in part.features)
         say(f"{part.id}: {kept} -> {part.hidden[0]} -> {part.hidden[1]} -> {len(part.phases)}, {part.n_parameters} parameters")
