@@ -15,7 +15,7 @@ import torch
 from model.calibration import Calibrated, calibrate
 from model.config import TrainingConfig
 from model.evaluate import evaluate
-from model.policy import PHASES, Measured, Policy, Provenance, save_policy
+from model.policy import CHIP_PHASES, PHASES, Measured, Policy, Provenance, save_policy
 from model.provenance import file_sha256, tool_version
 from model.quantise import KeptFeature
 from model.rotation import FlowRotation
@@ -183,13 +183,16 @@ def train_policies(
 
 
 def _require_writable_phases(network: Network, environment: Environment) -> None:
-    """InputError for an intersection that a policy file can't name all phases of: better told now than after the training."""
+    """InputError for an intersection with phases that a policy file can't name, or with more than the chip can decide among:
+    better told now than after the training."""
     for each in environment.intersections:
+        fault = None
         if max(each.phases) >= PHASES:
-            fault = (
-                f"{each.id} has phases up to number {max(each.phases)}; a policy chooses among the numbers 0 to {PHASES - 1}"
-            )
-            raise InputError(network.roadnet_file, "intersections", fault)
+            fault = f"phases up to number {max(each.phases)}; a policy chooses among the numbers 0 to {PHASES - 1}"
+        elif len(each.phases) > CHIP_PHASES:
+            fault = f"{len(each.phases)} phases; the chip's link carries the values of {CHIP_PHASES}"
+        if fault is not None:
+            raise InputError(network.roadnet_file, "intersections", f"{each.id} has {fault}")
 
 
 class _Candidate(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model import pretrained_policy, results
-from model.policy import load_policy, save_policy
+from model.policy import CHIP_PHASES, load_policy, save_policy
 from model.provenance import tool_version
 from streetflow.errors import InputError, StepError
 from streetflow.network import find_network
@@ -159,16 +159,25 @@ def test_a_doubtful_demand_is_told_in_one_line(command: str, data_set: Path, cap
     assert len(lines) == 1 and lines[0].startswith(f"tinylight: warning: {data_set}/flow_0.json: 1 flows that never fire")
 
 
-def test_too_many_phases_are_refused_before_the_training(data_set: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("count", "fault"),
+    [
+        (CHIP_PHASES + 1, f"has {CHIP_PHASES + 1} phases; the chip's link carries the values of {CHIP_PHASES}"),
+        (256, "has 256 phases"),
+        (320, "phases up to number 319; a policy chooses among the numbers 0 to 255"),
+    ],
+)
+def test_too_many_phases_are_refused_before_the_training(
+    count: int, fault: str, data_set: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("torch", reason="torch is not installed (extra: train)")
     roadnet = json.loads((data_set / "roadnet.json").read_text())
     light = next(each for each in roadnet["intersections"] if not each["virtual"])["trafficLight"]
-    light["lightphases"] *= 320 // len(light["lightphases"]) + 1
-    del light["lightphases"][320:]
+    light["lightphases"] *= count // len(light["lightphases"]) + 1
+    del light["lightphases"][count:]
     (data_set / "roadnet.json").write_text(json.dumps(roadnet))
     options = ["--search-episodes", "1", "--refine-episodes", "1", "--features", "inlane_2_num_vehicle,phase_2_delay"]
     assert tinylight("train", "--network", "mine", "--out", "policy.json", *options) == 2
-    fault = "phases up to number 319; a policy chooses among the numbers 0 to 255"
     assert fault in capsys.readouterr().err and list(Path.cwd().iterdir()) == []
 
 

@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hil.build import project_root
-from model.synthetic import random_intersection
+from model.policy import CHIP_PHASES, save_policy
+from model.synthetic import random_intersection, random_policy
 
 sys.path.insert(0, str(project_root() / "firmware"))
 from generator.grouping import CAPACITY, Row, Term, group, prove
+from generator.policy import PolicyError, read_policy
 from generator.stream import ROWS_MAX, block_sizes, constants
 
 weights = st.lists(st.integers(-127, 127).filter(bool), max_size=64)
@@ -35,6 +37,18 @@ def test_every_term_is_summed_once_and_no_partial_sum_can_overflow(row: list[int
         assert 255 * sum(abs(term.weight) for term in part) <= 65535
     for part in grouped.partial:
         assert len({term.weight > 0 for term in part}) == 1 and not any(isinstance(term.source, str) for term in part)
+
+
+@pytest.mark.parametrize("count", [CHIP_PHASES, CHIP_PHASES + 1])
+def test_training_knows_how_many_phases_become_firmware(count: int, tmp_path: Path) -> None:
+    """model/policy.py can't read the generator's limit, so it has it as a number."""
+    file = tmp_path / "policy.json"
+    save_policy(random_policy([random_intersection(1, n_phases=count)]), file)
+    if count > CHIP_PHASES:
+        with pytest.raises(PolicyError, match="a frame carries 200"):
+            read_policy(file)
+    else:
+        assert len(read_policy(file)["intersections"][0]["phases"]) == count
 
 
 def test_a_partial_sum_that_could_overflow_is_refused() -> None:
