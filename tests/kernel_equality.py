@@ -24,6 +24,9 @@ from hil.link import Link
 from model.integer import IntegerPolicy
 from model.policy import Policy, save_policy
 from model.synthetic import random_policy
+from streetflow.errors import InputError
+from streetflow.network import find_network
+from streetflow.writable import require_writable
 from tests.random_policy import make_random_policy
 from tests.test_firmware_kernel import extreme_intersection, requests
 
@@ -72,7 +75,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Kernels on the emulated chip against numpy.")
     parser.add_argument("--count", type=int, default=100_000, help="decisions per kernel")
     parser.add_argument("--out", type=Path, help="write the result as JSON to this file")
-    arguments = parser.parse_args()
+    arguments = parsed(parser)
     result: dict[str, dict[str, dict[str, int]]] = {}
     for kernel in ("unrolled", "table"):
         started = time.monotonic()
@@ -87,6 +90,21 @@ def main() -> int:
         total, equal = (sum(row[key] for row in result[kernel].values()) for key in ("decisions", "equal"))
         print(f"{kernel}: {equal} of {total} equal, {time.monotonic() - started:.0f} s", flush=True)
     return finished(result, arguments.out)
+
+
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The arguments; one line and exit code 2 before anything is run where they can't be used."""
+    arguments = parser.parse_args()
+    try:
+        if getattr(arguments, "count", 1) < 1:
+            raise InputError("--count", "", f"must be at least 1, is {arguments.count}")
+        for name in getattr(arguments, "network", None) or []:
+            find_network(name)
+        if arguments.out is not None:
+            require_writable(arguments.out)
+    except InputError as fault:
+        parser.exit(2, f"{parser.prog}: {fault}\n")
+    return arguments
 
 
 def finished(result: Mapping[str, Mapping[str, Mapping[str, Any]]], out: Path | None) -> int:

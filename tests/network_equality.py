@@ -20,7 +20,7 @@ from model.policy import FeatureInput, IntersectionPolicy, Policy, load_policy, 
 from model.synthetic import random_intersection, random_policy
 from streetflow.environment import Environment
 from streetflow.network import find_network, list_networks
-from tests.kernel_equality import finished
+from tests.kernel_equality import finished, parsed
 
 FEATURES = ("inlane_2_num_vehicle", "phase_2_num_vehicle")
 SCALE = {"offset": 0, "multiplier": 6, "shift": 0}
@@ -72,7 +72,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Closed loops on the emulated chip against numpy, with both kernels.")
     parser.add_argument("--out", type=Path, help="write the result as JSON to this file")
     parser.add_argument("--network", action="append", help="only this one; may be given more than once")
-    arguments = parser.parse_args()
+    arguments = parsed(parser)
     result: dict[str, dict[str, Any]] = {}
     for name in arguments.network or [network.name for network in list_networks()]:
         result[name] = {}

@@ -35,6 +35,7 @@ from hil.protocol import (
 from model import pretrained_policy
 from model.integer import IntegerPolicy
 from model.policy import IntersectionPolicy, Policy, load_policy, save_policy
+from tests.kernel_equality import parsed
 from tests.random_policy import make_random_policy
 from tests.test_firmware_kernel import inputs
 
@@ -111,7 +112,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Cycle counts of the kernels in two emulators.")
     parser.add_argument("--count", type=int, default=300, help="decisions per policy and kernel")
     parser.add_argument("--out", type=Path, help="write the result as JSON to this file")
-    arguments = parser.parse_args()
+    arguments = parsed(parser)
     if not is_installed():
         parser.error(MISSING)
     policies = {"paper's dimensions, random": make_random_policy(1)}

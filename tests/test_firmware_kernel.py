@@ -117,8 +117,9 @@ def inputs(part: IntersectionPolicy, count: int, seed: int = 0) -> Int64:
     about = np.clip(offsets + rng.integers(-2, 3, (count // 5, n)), -32768, 32767)
     small = rng.integers(0, 60, (count // 3, n))
     ends = rng.choice([-32768, 32767], (count // 10, n))
-    anything = rng.integers(-32768, 32768, (count - 5 - len(about) - len(small) - len(ends), n))
-    return np.concatenate([fixed, about, small, ends, anything])
+    rest = count - sum(map(len, (fixed, about, small, ends)))
+    anything = rng.integers(-32768, 32768, (max(0, rest), n))
+    return np.concatenate([fixed, about, small, ends, anything])[:count]
 
 
 def requests(policy: Policy, count: int) -> Iterator[tuple[int, Int64]]:
