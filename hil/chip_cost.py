@@ -14,8 +14,9 @@ from streetflow.errors import InputError
 class ChipCost:
     """One policy: counted per decision (mean over its intersections), measured on simavr over one run."""
 
-    policy: str
+    policy: str  # file name
     network: str
+    flow: int  # that it was trained on
     intersections: int
     parameters: int  # of all intersections
     flops: float  # of one decision
@@ -24,6 +25,11 @@ class ChipCost:
     flash_bytes: int  # of the whole firmware
     static_ram_bytes: int
     ram_bytes: int  # with the stack
+
+    @property
+    def name(self) -> str:
+        """What to call the policy: files of different networks may have one name."""
+        return f"{self.network} flow {self.flow}"
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -42,6 +48,7 @@ def measure_policy(policy_file: Path, flow: int = 0, progress: Progress | None =
     return ChipCost(
         policy=policy_file.name,
         network=policy.network,
+        flow=policy.provenance.flow,
         intersections=len(counted),
         parameters=sum(parameters for parameters, _ in counted),
         flops=sum(flops for _, flops in counted) / len(counted),

@@ -62,24 +62,39 @@ def normalised(figures: Mapping[tuple[str, str], float]) -> dict[str, float]:
     return {model: fmean(values) for model, values in ratios.items()}
 
 
+STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "tinylight",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
 def draw(file: Path, costs: Sequence[Cost], travel_times: Mapping[str, float], measured: Sequence[MeasuredPoint]) -> None:
     """Writes the figure as SVG or what else the suffix says; the same input, the same bytes. Needs matplotlib."""
     import matplotlib
 
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
+    figure = figure_of(costs, travel_times, measured)
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
 
-    style: Any = {"svg.fonttype": "none", "svg.hashsalt": "tinylight", "font.size": 9}
-    with plt.rc_context(style | {"axes.spines.top": False, "axes.spines.right": False}):
-        figure, axes = plt.subplots(figsize=(8.4, 5.4), layout="constrained")
+
+def figure_of(costs: Sequence[Cost], travel_times: Mapping[str, float], measured: Sequence[MeasuredPoint]) -> Any:
+    """The matplotlib Figure."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(8.8, 5.4), layout="constrained")
+        axes = figure.subplots()
         _limits(axes, measured)
-        _models(axes, costs, travel_times)
+        _models(axes, costs, travel_times, measured)
         _measured(axes, measured)
         axes.set_title("Dots: counted cost. Bars: travel time as a multiple of FixedTime's", fontsize=9, loc="left")
         axes.set_xlabel("parameters of one intersection")
         axes.set_ylabel("floating-point operations of one decision")
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
-        plt.close(figure)
+    return figure
 
 
 def _limits(axes: Any, measured: Sequence[MeasuredPoint]) -> None:
@@ -87,7 +102,7 @@ def _limits(axes: Any, measured: Sequence[MeasuredPoint]) -> None:
 
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlim(ZERO_AT / 3, 1.5e5)
+    axes.set_xlim(ZERO_AT / 3, 1.1e5)
     axes.set_ylim(ZERO_AT / 6, 3e6)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(FixedLocator([ZERO_AT, *(10.0**k for k in range(7))]))
@@ -97,17 +112,22 @@ def _limits(axes: Any, measured: Sequence[MeasuredPoint]) -> None:
     for width_bytes, name in ((4, "float"), (1, "8 bits")):
         axes.axvline(ROM_BYTES / width_bytes, **grey)
         axes.text(ROM_BYTES / width_bytes * 0.93, 0.1, f"32 KB, {name}", rotation=90, ha="right", va="bottom", color="0.4")
-    lines = [(RESPONSE_S / PAPER_S_PER_FLOP, "0.1 s at the paper's 9.2 µs a FLOP")]
-    if measured:
-        cycles_per_flop = fmean(point.cycles / point.flops for point in measured)
-        lines.append((RESPONSE_S * CHIP_HZ / cycles_per_flop, f"0.1 s at 8 MHz and our {cycles_per_flop:.2f} cycles a FLOP"))
-    for flops, text in lines:
+    for flops, text in _time_limits(measured).items():
         axes.axhline(flops, **grey)
         axes.text(ZERO_AT / 2.7, flops * 1.08, text, va="bottom", color="0.4")
 
 
-def _models(axes: Any, costs: Sequence[Cost], travel_times: Mapping[str, float]) -> None:
-    """A dot a model, and on it a bar as high as its travel time."""
+def _time_limits(measured: Sequence[MeasuredPoint]) -> dict[float, str]:
+    """FLOPs that take as long as a decision may, and in which arithmetic."""
+    limits = {RESPONSE_S / PAPER_S_PER_FLOP: "0.1 s at the paper's 9.2 µs a FLOP"}
+    if measured:
+        cycles_per_flop = fmean(point.cycles / point.flops for point in measured)
+        limits[RESPONSE_S * CHIP_HZ / cycles_per_flop] = f"0.1 s at 8 MHz and our {cycles_per_flop:.2f} cycles a FLOP"
+    return limits
+
+
+def _models(axes: Any, costs: Sequence[Cost], travel_times: Mapping[str, float], measured: Sequence[MeasuredPoint]) -> None:
+    """A dot a model, on it a bar as high as its travel time, and below it, and below stars that are near, its name."""
     at: dict[tuple[float, float], list[Cost]] = {}
     for cost in costs:
         at.setdefault((max(cost.parameters, ZERO_AT), max(cost.flops, ZERO_AT)), []).append(cost)
@@ -118,10 +138,14 @@ def _models(axes: Any, costs: Sequence[Cost], travel_times: Mapping[str, float])
             ratio = travel_times.get(cost.model)
             if ratio is not None:
                 axes.vlines(left, y * 1.25, y * 1.25 * 10 ** (ratio * 0.6), color="#457b9d", linewidth=6, zorder=2)
-                axes.text(left, y * 1.35 * 10 ** (ratio * 0.6), f"{ratio:.2f}", ha="center", va="bottom", fontsize=7)
+                foot = y * 1.35 * 10 ** (ratio * 0.6)
+                foot = next((limit * 1.08 for limit in _time_limits(measured) if foot < limit * 1.08 < foot * 1.6), foot)
+                axes.text(left, foot, f"{ratio:.2f}", ha="center", va="bottom", fontsize=7)
         names = ", ".join(cost.model for cost in members)
+        stars = [point.flops for point in measured if x / 4 < point.parameters < x * 4 and y / 8 < point.flops < y]
         below: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "top", "weight": "bold", "zorder": 5}
-        axes.annotate(names, (x, y), (0, -7), bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5}, **below)
+        below["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+        axes.annotate(names, (x, min([y, *stars])), (0, -8), fontsize=8, **below)
 
 
 def _measured(axes: Any, measured: Sequence[MeasuredPoint]) -> None:

@@ -20,7 +20,7 @@ from model.cost import (
     neighbours,
     tinylight_cost,
 )
-from model.cost_figure import draw, normalised, paper_travel_times, table_travel_times
+from model.cost_figure import MeasuredPoint, draw, figure_of, normalised, paper_travel_times, table_travel_times
 from model.policy import load_policy
 from streetflow.errors import InputError
 from streetflow.intersection import signalled_intersections
@@ -118,6 +118,35 @@ def test_the_figure_shows_every_model_and_line(tmp_path: Path) -> None:
         assert shown in text
 
 
+MEASURED = [
+    MeasuredPoint("Hangzhou1 flow 0", 768, 1_600, 4_837.0, 10_230),
+    MeasuredPoint("crossing flow 0", 924, 1_908, 5_982.0, 12_078),
+    MeasuredPoint("Jinan flow 0", 949, 1_965, 11_837.0, 17_838),
+]
+
+
+@pytest.mark.parametrize("measured", [MEASURED, []], ids=["with stars", "without"])
+def test_nothing_in_the_figure_lies_on_a_text(measured: list[MeasuredPoint]) -> None:
+    """Neither another text, nor a marker, nor a bar, nor a limit's line."""
+    matplotlib_text = pytest.importorskip("matplotlib.text")
+    from matplotlib.transforms import Bbox
+
+    figure = figure_of(costs(PAPER_GEOMETRY), paper_travel_times(), measured)
+    (axes,) = figure.axes
+    figure.canvas.draw()
+    texts = [text for text in figure.findobj(matplotlib_text.Text) if text.get_text() and text.get_visible()]
+    taken = [(text.get_text(), text.get_window_extent()) for text in texts]
+    for line in axes.lines:
+        taken.append((f"{line.get_marker()} at {line.get_xydata()[0]}", line.get_window_extent()))
+    for bars in axes.collections:
+        width = bars.get_linewidth()[0] / 2 * figure.dpi / 72
+        ends = axes.transData.transform(bars.get_segments()[0])
+        taken.append(("bar", Bbox(ends).padded(width, 0)))
+    for text, box in taken[: len(texts)]:
+        met = [other for other, place in taken if other is not text and place.overlaps(box)]
+        assert not met, f"{text!r} meets {met}"
+
+
 def test_a_policys_parameters_are_the_policy_files_own_count() -> None:
     policy = load_policy(pretrained_policy("arterial"))
     assert [parameters for parameters, _ in counted_costs(policy)] == [part.n_parameters for part in policy.intersections]
@@ -126,6 +155,7 @@ def test_a_policys_parameters_are_the_policy_files_own_count() -> None:
 @pytest.mark.hil
 def test_measured_beside_counted() -> None:
     measured = measure_policy(pretrained_policy("crossing"))
+    assert (measured.policy, measured.name) == ("crossing.json", "crossing flow 0")
     assert measured.parameters == 924 and measured.flops == 1_908
     multiply_accumulates = 924 - 20 - 20 - 8  # without biases: at least 2 cycles each, MULSU's
     assert 2 * multiply_accumulates < measured.cycles_p50 <= measured.cycles_max < 100_000

@@ -66,7 +66,7 @@ def cost(
         _show_measured(measured)
     if figure is not None:
         points = [
-            MeasuredPoint(m.policy, round(m.parameters / m.intersections), round(m.flops), m.cycles_p50, m.flash_bytes)
+            MeasuredPoint(m.name, round(m.parameters / m.intersections), round(m.flops), m.cycles_p50, m.flash_bytes)
             for m in measured
         ]
         draw(figure, counted, times, points)
@@ -145,12 +145,12 @@ def _show_measured(measured: list["ChipCost"]) -> None:
     table = Table(
         title="measured on the emulated chip; FLOPs and cycles of one decision", title_justify="left", box=SIMPLE_HEAD
     )
-    table.add_column("policy")
+    table.add_column("policy", no_wrap=True)
     for heading in ("lights", "parameters", "FLOPs", "cycles", "per FLOP", "ms, 8 MHz", "flash B", "RAM B"):
         table.add_column(heading, justify="right")
     for m in measured:
         table.add_row(
-            m.policy,
+            m.name,
             str(m.intersections),
             f"{m.parameters:,}",
             f"{m.flops:,.0f}",
