@@ -92,12 +92,12 @@ def run() -> int:
         tell_input_warnings(lambda text: _tell(text, "yellow"))
         try:
             exit_code = app(prog_name=app.info.name, standalone_mode=False) or 0
-        except InputError as fault:
+        except (InputError, StepError) as fault:
             return _refused(_one_line(str(fault)))
-        except (BuildError, StepError) as fault:
-            return _refused(str(fault))
+        except BuildError as fault:
+            return _refused(str(fault))  # and the compiler's own lines
         except OSError as fault:
-            return _refused(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault))
+            return _refused(_one_line(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)))
         except typer.TyperException as fault:
             text = _usage(fault)
             return _refused(_one_line(text)) if text else 2  # without a word the help has been shown
