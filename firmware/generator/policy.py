@@ -61,7 +61,7 @@ def check(policy: JsonObject) -> None:
     if max_payload(policy) > MAX_PAYLOAD_BYTES:
         raise PolicyError(
             f"intersections: a request or reply of {max_payload(policy)} bytes, a frame carries {MAX_PAYLOAD_BYTES}"
-            " (at most 98 feature values and 48 phases)"
+            " (at most 98 feature values and 66 phases)"
         )
 
 
