@@ -9,14 +9,25 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hil import pio
 from hil.baud import LIMIT, divisor
-from hil.boards import open_board
+from hil.boards import Board, open_board
 from hil.build import BuildError, Firmware, Target, build_firmware, default_build_dir, project_root
 from hil.footprint import measure
 from hil.link import GarbageAnswer, Link, NoAnswer
+from hil.protocol import (
+    DecideReply,
+    DecideRequest,
+    Frame,
+    MessageType,
+    decode_decide_reply,
+    decode_frame,
+    encode_decide,
+    encode_frame,
+)
 from model.integer import IntegerPolicy
 from model.policy import Policy, load_policy
 from streetflow.errors import InputError
@@ -24,6 +35,7 @@ from tests.random_policy import write_random_policy
 
 VALUES = [30] * 21
 WATCHDOG_RESET = 1 << 3  # WDRF in MCUSR
+OVERFLOW_CYCLES = 21  # that counting an overflow of the stopwatch's timer takes, itself timed
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +59,15 @@ def emulated(firmware: Firmware, policy: Policy) -> tuple[Link, Callable[[], Non
     link = Link(board)
     link.hello(policy.sha256)
     return link, board.close
+
+
+def patiently_decided(board: Board) -> DecideReply:
+    """One request, and the reply whenever it comes."""
+    board.write(encode_frame(Frame(MessageType.DECIDE, 99, 0, encode_decide(DecideRequest(VALUES)))))
+    received = b""
+    while not received.endswith(b"\0"):
+        received += board.read(board.now_us() + 1e6)
+    return decode_decide_reply(decode_frame(received[:-1]).payload)
 
 
 def test_what_a_build_gives(policy_file: Path) -> None:
@@ -299,13 +320,33 @@ def test_an_installed_package_builds_in_the_users_cache(monkeypatch: pytest.Monk
 # Faults on demand
 
 
-def test_a_slowed_kernel_takes_that_much_longer(policy_file: Path) -> None:
+@pytest.mark.parametrize("slowdown_cycles", [100_000, 140_000, 300_000, 1_500_000])
+def test_a_slowed_kernel_takes_that_much_longer(policy_file: Path, slowdown_cycles: int) -> None:
+    """However often the 16 bits of the stopwatch's timer overflow, and it tells so."""
     policy, cycles = load_policy(policy_file), []
-    for flags in ([], ["-DTL_SLOWDOWN_CYCLES=100000"]):
+    for flags in ([], [f"-DTL_SLOWDOWN_CYCLES={slowdown_cycles}"]):
         link, close = emulated(build_firmware(policy_file, extra_flags=flags), policy)
-        cycles.append(link.decide(0, VALUES).compute_cycles)
+        cycles.append(patiently_decided(link.board).compute_cycles)
+        assert link.stats().largest_compute_cycles == cycles[-1]
         close()
-    assert cycles[1] - cycles[0] == pytest.approx(100_000, abs=300)
+    overflows = slowdown_cycles // 65_536
+    assert cycles[1] - cycles[0] == pytest.approx(slowdown_cycles + OVERFLOW_CYCLES * overflows, abs=100)
+
+
+def test_the_stopwatch_is_right_around_an_overflow(policy_file: Path) -> None:
+    """Decisions that end some cycles before one, and after: the same delay makes each longer by the same."""
+    policy, rng = load_policy(policy_file), np.random.default_rng(1)
+    inputs = rng.integers(-100, 400, (600, 21)).tolist()
+    series = []
+    for flags in ([], ["-DTL_SLOWDOWN_CYCLES=59380"]):
+        link, close = emulated(build_firmware(policy_file, extra_flags=flags), policy)
+        series.append([link.decide(0, values).compute_cycles for values in inputs])
+        close()
+    longer = {slowed: slowed - plain for plain, slowed in zip(*series, strict=True)}
+    delay = longer[min(longer)]
+    assert len({slowed for slowed in longer if abs(slowed - 65_536) < 8}) > 8
+    for slowed, more in longer.items():
+        assert more == delay if slowed < 65_536 else more == delay + OVERFLOW_CYCLES or (more == delay and slowed < 65_550)
 
 
 def test_a_flipped_weight_changes_just_the_logit_that_it_belongs_to(policy_file: Path) -> None:

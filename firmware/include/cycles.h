@@ -1,6 +1,5 @@
-/* The stopwatch: clock cycles between start and stop, up to 131071. Always 0 on the host.
- *
- * Timer 1 counts them, its overflow flag once more: 17 bits. It only runs between start and stop.
+/* The stopwatch: clock cycles between start and stop, 24 bits of them: far more than a policy that fits the flash can take.
+ * Always 0 on the host.
  */
 #ifndef CYCLES_H
 #define CYCLES_H
@@ -10,22 +9,21 @@
 #ifdef __AVR__
 #include "hardware.h"
 
-#define CYCLES_CLOSE_TO_OVERFLOW 0xFFF0
-
-/* The count is written and read while the timer runs: simavr knows no count of a timer that stands still. */
 static inline void cycles_start(void) {
-    STOPWATCH_CONTROL = STOPWATCH_RUN;
-    STOPWATCH_COUNT = 0;
-    STOPWATCH_FLAGS = STOPWATCH_OVERFLOWED; /* writing a one clears the flag */
+    TIMER_COUNT = 0;
+    TIMER_FLAGS = TIMER_OVERFLOWED; /* writing a one clears the flag; an overflow just before has been counted by now */
+    TIMER_OVERFLOWS = 0;
 }
 
 static inline uint24 cycles_stop(void) {
-    uint24 count = STOPWATCH_COUNT;
-    if ((STOPWATCH_FLAGS & STOPWATCH_OVERFLOWED) != 0 && count < CYCLES_CLOSE_TO_OVERFLOW) { /* else it came after the reading */
-        count += 0x10000;
+    cli();
+    const uint16_t count = TIMER_COUNT;
+    uint8_t overflows = TIMER_OVERFLOWS;
+    if ((TIMER_FLAGS & TIMER_OVERFLOWED) != 0 && count < 0x8000) { /* not counted yet; else it came after the reading */
+        overflows++;
     }
-    STOPWATCH_CONTROL = 0;
-    return count;
+    sei();
+    return (uint24)overflows << 16 | count;
 }
 #else
 static inline void cycles_start(void) {

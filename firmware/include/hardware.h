@@ -71,23 +71,20 @@
 #define UART_RECEIVED_VECTOR_NUMBER USART_RX_vect_num
 #define UART_CAN_SEND_VECTOR_NUMBER USART_UDRE_vect_num
 
-/* Timer 1: the stopwatch of the compute time, one count a clock cycle */
-#define STOPWATCH_COUNT TCNT1
-#define STOPWATCH_CONTROL TCCR1B
-#define STOPWATCH_RUN _BV(CS10)
-#define STOPWATCH_FLAGS TIFR1
-#define STOPWATCH_OVERFLOWED _BV(TOV1)
+/* Timer 1 counts clock cycles, always: the stopwatch of the compute time. Its overflow, every 65536 cycles (4 ms at 16 MHz), is
+ * counted, and ends a sleep, so that the watchdog gets fed.
+ */
+#define TIMER_COUNT TCNT1
+#define TIMER_CONTROL TCCR1B
+#define TIMER_RUN _BV(CS10)
+#define TIMER_FLAGS TIFR1
+#define TIMER_OVERFLOWED _BV(TOV1)
+#define TIMER_INTERRUPTS TIMSK1
+#define TIMER_OVERFLOW_INTERRUPT _BV(TOIE1)
+#define TIMER_OVERFLOW_VECTOR_NUMBER TIMER1_OVF_vect_num
+#define TIMER_OVERFLOWS OCR0B /* a free register, read in one cycle: Timer 0 is not used */
 
-/* Timer 0: an alarm every 262144 cycles (16 ms at 16 MHz) that ends a sleep, so that the watchdog gets fed */
-#define ALARM_CONTROL TCCR0B
-#define ALARM_RUN (_BV(CS02) | _BV(CS00)) /* clock / 1024 */
-#define ALARM_FLAGS TIFR0
-#define ALARM_RANG _BV(TOV0)
-#define ALARM_INTERRUPTS TIMSK0
-#define ALARM_INTERRUPT _BV(TOIE0)
-#define ALARM_VECTOR_NUMBER TIMER0_OVF_vect_num
-
-/* The watchdog: a decision takes a hundredth of this; an alarm ends each sleep far earlier */
+/* The watchdog: a decision takes a hundredth of this; the timer ends each sleep far earlier */
 #define WATCHDOG_ON (_BV(WDE) | _BV(WDP2) | _BV(WDP1)) /* a second */
 
 /* The Uno's LED, pin PB5: lit while a decision is computed */

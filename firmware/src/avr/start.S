@@ -74,23 +74,25 @@ __vectors:
     com r24
     cpse r17, r24
     clr r17
-    mov r24, r16
-    andi r24, _BV(PORF) | _BV(BORF) /* power was off, or nearly so: RAM may have forgotten */
-    breq 1f
-    clr r17
-1:  inc r17
-    brne 2f
-    dec r17
-2:  rjmp clear
-
-VECTOR ALARM_VECTOR_NUMBER /* it only has to end the sleep */
-    reti
+    rjmp count_boot
 
     .global __stop_program
     .type __stop_program, @function
 __stop_program: /* nothing leads here: an endless loop for tests to throw the program into, as a glitch might */
     cli
     rjmp __stop_program
+
+VECTOR TIMER_OVERFLOW_VECTOR_NUMBER /* ends at the next vector that is used */
+    push r24
+    in r24, _SFR_IO_ADDR(SREG)
+    push r24
+    in r24, _SFR_IO_ADDR(TIMER_OVERFLOWS)
+    inc r24
+    out _SFR_IO_ADDR(TIMER_OVERFLOWS), r24
+    pop r24
+    out _SFR_IO_ADDR(SREG), r24
+    pop r24
+    reti
 
 VECTOR UART_RECEIVED_VECTOR_NUMBER
     rjmp received
@@ -144,6 +146,15 @@ received:
     breq leave
     sts uart_counters, r30
     rjmp leave
+
+count_boot:
+    mov r24, r16
+    andi r24, _BV(PORF) | _BV(BORF) /* power was off, or nearly so: RAM may have forgotten */
+    breq 1f
+    clr r17
+1:  inc r17
+    brne clear
+    dec r17
 
     .global __do_clear_bss /* what the compiler calls it */
 __do_clear_bss:
