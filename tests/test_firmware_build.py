@@ -410,6 +410,18 @@ def test_the_default_firmware_has_no_faults_in_it(policy_file: Path) -> None:
     assert not any("faults" in symbol for symbol in measure(build_firmware(policy_file)).per_symbol)
 
 
+@pytest.mark.parametrize("kernel", ["table", "c"])
+def test_each_function_of_the_firmware_is_called(policy_file: Path, kernel: str) -> None:
+    """The linker leaves out what C doesn't use, but nothing that stands in assembly beside something used."""
+    elf = build_firmware(policy_file, kernel=kernel).elf
+    symbols, code = (
+        subprocess.check_output(["avr-objdump", option, "--no-show-raw-insn", str(elf)], text=True) for option in ("-t", "-d")
+    )
+    functions = set(re.findall(r" F \.text\s+\w+ (\S+)", symbols))
+    called = set(re.findall(r"<([^+>]+)>$", code, re.MULTILINE))
+    assert {name for name in functions - called if not re.fullmatch(r"__vectors|__vector_\d+", name)} == set()
+
+
 def test_a_policy_of_the_papers_size_meets_the_limits(policy_file: Path) -> None:
     """At most 4 KB of flash; static RAM and the proven stack at most 400 B together."""
     footprint = measure(build_firmware(policy_file, kernel="table"))

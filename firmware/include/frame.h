@@ -49,7 +49,6 @@ static inline uint8_t frame_payload_length(const struct frame_reader *reader) { 
  * The header's sequence and intersection lie at `address`, as in a request.
  */
 void frame_begin(uint8_t type, const uint8_t *address);
-void frame_put(uint8_t byte);
 void frame_put_bytes(const void *bytes, uint8_t count); /* numbers lie in memory as they go over the wire: low byte first */
 void frame_put_flash(const FLASH uint8_t *bytes, uint8_t count);
 void frame_end(void);

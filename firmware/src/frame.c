@@ -88,28 +88,28 @@ static void put(uint8_t byte) {
     }
 }
 
-void frame_begin(uint8_t type, const uint8_t *address) {
-    crc = CRC_INITIAL;
-    open_block();
-    frame_put(FRAME_VERSION);
-    frame_put(type);
-    frame_put_bytes(address, 2);
-}
-
-void frame_put(uint8_t byte) {
+static void send(uint8_t byte) {
     crc = crc_update(crc, byte);
     put(byte);
 }
 
+void frame_begin(uint8_t type, const uint8_t *address) {
+    crc = CRC_INITIAL;
+    open_block();
+    send(FRAME_VERSION);
+    send(type);
+    frame_put_bytes(address, 2);
+}
+
 void frame_put_bytes(const void *bytes, uint8_t count) {
     for (const uint8_t *byte = bytes; count != 0; count--) {
-        frame_put(*byte++);
+        send(*byte++);
     }
 }
 
 void frame_put_flash(const FLASH uint8_t *bytes, uint8_t count) {
     for (; count != 0; count--) {
-        frame_put(*bytes++);
+        send(*bytes++);
     }
 }
 

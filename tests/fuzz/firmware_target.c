@@ -101,9 +101,7 @@ static void send_frame(const uint8_t *content, size_t length) {
     uint8_t encoded[FRAME_WIRE_BYTES_MAX];
     line_length = 0;
     frame_begin(content[FRAME_AT_TYPE], content + FRAME_AT_SEQUENCE);
-    for (size_t i = FRAME_AT_PAYLOAD; i < length; i++) {
-        frame_put(content[i]);
-    }
+    frame_put_bytes(content + FRAME_AT_PAYLOAD, (uint8_t)(length - FRAME_AT_PAYLOAD));
     frame_end();
     const size_t encoded_length = line_length;
     memcpy(encoded, line, encoded_length);
@@ -190,7 +188,8 @@ static void make_frame(void) {
     frame_begin(type, address);
     const uint32_t length = random_below(3) == 0 ? 2 + 2 * POLICY_INPUTS_MAX : random_below(POLICY_MAX_PAYLOAD + 1);
     for (uint32_t i = 0; i < length; i++) {
-        frame_put(i == 1 && random_below(2) == 0 ? POLICY_INPUTS_MAX : (uint8_t)random_below(256));
+        const uint8_t byte = i == 1 && random_below(2) == 0 ? POLICY_INPUTS_MAX : (uint8_t)random_below(256);
+        frame_put_bytes(&byte, sizeof byte);
     }
     frame_end();
     for (size_t i = 0; i < line_length; i++) {

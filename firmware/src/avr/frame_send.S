@@ -83,11 +83,6 @@ bytes:
     clt
     rjmp next
 
-/* uint8_t byte r24 */
-    .global frame_put
-    .type frame_put, @function
-frame_put:
-    mov r22, r24
 send:
     lds r24, crc
     lds r25, crc+1
