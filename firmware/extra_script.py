@@ -22,6 +22,7 @@ from flash_crc import patch  # noqa: E402
 from generate import PolicyError, generate  # noqa: E402
 
 DEFAULT_BAUD = 115200
+VECTORS = 26  # of the ATmega328P, reset included
 
 
 def stop(message: str) -> None:
@@ -30,7 +31,7 @@ def stop(message: str) -> None:
 
 
 def set_crc(target: list[object], source: list[object], env: object) -> None:
-    """After linking: the program's CRC becomes 0."""
+    """After linking: the program's CRC becomes 0; what start.S doesn't serve is refused."""
     try:
         patch(Path(str(target[0])))
     except ValueError as fault:
@@ -80,5 +81,7 @@ if "BOARD" in env:  # an AVR; the host build has no clock and no line
     env.Append(CPPDEFINES=[("BAUD", f"{baud}L")])
     map_file = build / "firmware.map"
     env.Append(LINKFLAGS=["-nostartfiles", f"-Wl,-Map,{map_file}"])
+    # Keeps what no vector leads to, so that set_crc sees it; the linker would leave it out without a word.
+    env.Append(LINKFLAGS=[f"-Wl,-u,__vector_{number}" for number in (*range(1, VECTORS), "default")])
     env.AddPostAction("$BUILD_DIR/${PROGNAME}.elf", set_crc)
     print(f"Clock {f_cpu_hz} Hz, {baud} baud; linker map: {map_file}")

@@ -6,11 +6,14 @@ equations over bits.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-SYMBOL = b"flash_patch"
+SYMBOL = "flash_patch"
+VECTOR = re.compile(r"__vector_(\d+|default)")
+VECTOR_BYTES = 4
 CRC_INITIAL = 0xFFFF
 RAM_BASE = 0x800000  # avr-gcc's ELF addresses of data memory start here
 TABLE: list[int] = []
@@ -30,7 +33,7 @@ def crc(data: bytes, start: int = CRC_INITIAL) -> int:
 
 def patch(elf_file: Path) -> None:
     """Rewrites the file. ValueError if it has no such symbol, does not lie in flash from address 0 without a gap, or has
-    statics with initial values, which nothing would set (start.S)."""
+    what start.S leaves out: statics with initial values, which nothing would set, or an interrupt that no vector leads to."""
     elf = bytearray(elf_file.read_bytes())
     image, places = bytearray(), []
     for offset, address, size in sorted(_segments(elf), key=lambda segment: segment[1]):
@@ -38,9 +41,11 @@ def patch(elf_file: Path) -> None:
             raise ValueError(f"{elf_file}: a gap in flash at {len(image)}")
         places += range(offset, offset + size)
         image += elf[offset : offset + size]
-    at = _symbol(elf)
+    symbols = _symbols(elf)
+    _check_vectors(elf_file, symbols)
+    at = symbols.get(SYMBOL, len(image))
     if at + 2 > len(image):
-        raise ValueError(f"{elf_file}: {SYMBOL.decode()} lies outside of the program")
+        raise ValueError(f"{elf_file}: no {SYMBOL} in the program")
     image[at : at + 2] = solution(bytes(image), at)
     for number in (at, at + 1):
         elf[places[number]] = image[number]
@@ -78,16 +83,24 @@ def _segments(elf: bytes) -> Iterator[tuple[int, int, int]]:
             yield offset, address, size
 
 
-def _symbol(elf: bytes) -> int:
-    """The address of SYMBOL."""
+def _symbols(elf: bytes) -> dict[str, int]:
+    """The address of each symbol that the program defines."""
     start, entry_bytes, count = struct.unpack_from("<I", elf, 32)[0], *struct.unpack_from("<HH", elf, 46)
     sections = [struct.unpack_from("<IIIIIIIIII", elf, start + number * entry_bytes) for number in range(count)]
+    found = {}
     for _, kind, _, _, offset, size, link, _, _, each in sections:
         if kind != 2:  # a symbol table
             continue
         names = sections[link][4]
         for at in range(offset, offset + size, each):
-            name, value = struct.unpack_from("<II", elf, at)
-            if elf[names + name :].startswith(SYMBOL + b"\0") if name else False:
-                return int(value)
-    raise ValueError(f"no symbol {SYMBOL.decode()}")
+            name, value, _, _, _, section = struct.unpack_from("<IIIBBH", elf, at)
+            if name and section:  # 0: undefined
+                found[elf[names + name : elf.index(0, names + name)].decode()] = value
+    return found
+
+
+def _check_vectors(elf_file: Path, symbols: dict[str, int]) -> None:
+    """Every interrupt lies where the hardware jumps to: what C adds elsewhere needs a jump in start.S."""
+    for name, address in symbols.items():
+        if (vector := VECTOR.fullmatch(name)) and (vector[1] == "default" or address != VECTOR_BYTES * int(vector[1])):
+            raise ValueError(f"{elf_file}: the interrupt {name} would never run: start.S has no vector that leads to it")

@@ -209,6 +209,22 @@ def test_missing_headers_are_named_with_the_command_that_installs_them(
         build_firmware(policy_file, build_dir=tmp_path)
 
 
+@pytest.mark.parametrize(("vector", "name"), [("TIMER2_OVF_vect", "__vector_9"), ("BADISR_vect", "__vector_default")])
+def test_an_interrupt_that_the_start_does_not_route_is_refused(
+    policy_file: Path, tmp_path: Path, vector: str, name: str
+) -> None:
+    """As if somebody had added it to a C file."""
+    added = tmp_path / "added.h"
+    added.write_text(
+        "#ifndef __ASSEMBLER__\n#include <avr/interrupt.h>\n"
+        f"ISR({vector}, __attribute__((weak))) {{ PORTD = 1; }}\n#endif\n"  # weak: it gets into every file
+    )
+    with pytest.raises(BuildError) as refused:
+        build_firmware(policy_file, extra_flags=[f"-include{added}"], build_dir=tmp_path)
+    told = [line for line in str(refused.value).splitlines() if name in line]
+    assert len(told) == 1 and told[0].startswith("Error: ") and "firmware.elf: " in told[0] and "start.S" in told[0]
+
+
 # Baud rates: hil/baud.py and firmware/include/hardware.h must choose the same
 
 RATES = [(f, baud) for f in (16_000_000, 8_000_000, 20_000_000, 1_000_000) for baud in (1200, 9600, 57_600, 76_800)]
