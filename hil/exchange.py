@@ -3,7 +3,8 @@
 A request that gets no valid reply is sent again with the same sequence number, which the firmware answers from memory if it
 had already done the work, so a retry is safe. Every frame that is not the reply to the request in hand (stale, duplicated,
 damaged, of another sequence) is counted and passed over. A try is given up as soon as it is clear that its reply is lost: after
-a typed error or a damaged reply once the line is quiet, after silence when `Pace` says so.
+a typed error or a damaged reply once the line is quiet, after silence when `Pace` says so. The last try that there is time for
+takes all of it.
 """
 
 from collections import Counter
@@ -107,13 +108,13 @@ class Exchanger:
     """Sends requests over a board and counts what happens."""
 
     board: Board
-    shares: int  # a try takes at most this part of the time that is left, so that one lost reply never costs all of it
+    shares: int  # a try takes at most this part of the time that is left, unless the chip can need more
     counters: Counters = field(default_factory=Counters)
     sequence: int = 0
     wire_errors: int = 0  # typed errors that tell of damage
 
     def __post_init__(self) -> None:
-        self._pace = Pace(self.board)
+        self.pace = Pace(self.board)
         self._splitter = FrameSplitter()
 
     def ask(
@@ -142,6 +143,7 @@ class Exchanger:
         encoded = encode_frame(request.frame)
         on_line = len(encoded) + reply_bytes
         least_us = (len(encoded) + FRAME_OVERHEAD_BYTES) * self.board.byte_us
+        needed_us = on_line * self.board.byte_us + self.pace.chip_us(kind)
         begin_us = self.board.now_us()
         if least_us > whole.remaining_us:
             raise NoAnswer(f"the line is too slow: the bytes alone take {least_us / 1000:.4g} ms of the time left", tries=0)
@@ -152,16 +154,18 @@ class Exchanger:
             self.board.write(DELIMITER + encoded if flush else encoded)
             self._note_write(request)
             self.counters.retries += attempt > 1
-            pace_us = self._pace.patience_us(kind, on_line)
-            share_us = max(least_us, whole.share(max(1, self.shares - attempt + 1)).remaining_us)
-            patience_us = min(interval_us or pace_us, share_us)
+            pace_us = self.pace.patience_us(kind, on_line)
+            fair_us = whole.share(max(1, self.shares - attempt + 1)).remaining_us
+            patience_us = min(interval_us or pace_us, max(fair_us, least_us, needed_us))
+            if whole.remaining_us - patience_us <= least_us:
+                patience_us = whole.remaining_us
             reply = self._await(request, decode, patience_us, pace_us, whole, flushed=flush)
             if reply is not None:
                 timing = self.board.timing()
                 if request.answer_is_certain:
                     exchange_us = timing.reply_end_us - timing.write_start_us
                     computed = attempt == 1 or kind != MessageType.DECIDE  # a repeat takes no inference
-                    self._pace.note(kind, exchange_us if computed else None, len(encoded) + flush + request.reply_bytes)
+                    self.pace.note(kind, exchange_us if computed else None, len(encoded) + flush + request.reply_bytes)
                 return Answer(reply, attempt, request.response_us(timing.reply_start_us))
         if attempt != tries:
             self.counters.unanswered += 1
@@ -221,7 +225,7 @@ class Exchanger:
                 end_us = min(last_us, max(end_us, quiet_us))
         request.silent = spoilt == 0
         if request.silent:
-            self._pace.back_off(request.frame.type)
+            self.pace.back_off(request.frame.type)
         request.answer_is_certain &= not request.silent
         return None
 

@@ -15,7 +15,7 @@ from hil.exchange import Counters
 from hil.fault_injection import FaultyBoard
 from hil.fault_spec import FaultSpec
 from hil.footprint import Footprint, measure
-from hil.latency import line_time_us
+from hil.latency import line_time_us, most_decision_cycles
 from hil.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
 from hil.provenance import firmware_commit
 from hil.setting import Setting, require_possible
@@ -222,7 +222,8 @@ def _judge(
 ) -> Verdict:
     """The same over one board for all intersections or one for each, with the hash of the policy that it must hold."""
     line_us = line_time_us(policy, job.baud)
-    links = [Link(board, budget_s=job.budget_s) for board, _ in chips]
+    most_cycles = most_decision_cycles(policy)
+    links = [Link(board, budget_s=job.budget_s, most_decision_cycles=most_cycles) for board, _ in chips]
     fault = None
     try:
         for link, (_, sha256) in zip(links, chips, strict=True):
@@ -253,7 +254,7 @@ def _judge(
     reference = run_reference(job.environment(policy), policy, policy_file=str(job.policy_file))
     checks = [
         handshake,
-        check_latency(result, job.budget_s * 1e6, line_us),
+        check_latency(result, job.budget_s * 1e6, line_us, _slowest_cycles(links, result) / job.f_cpu_hz * 1e6),
         check_line(result, counters, injected),
         check_flash(footprint),
         check_ram(footprint, stack_bytes),
@@ -275,6 +276,15 @@ def _other_baud(fault: LinkError, chips: Sequence[tuple[Board, str]]) -> str:
         if isinstance(board, SerialBoard) and (baud := answering_baud(board)):
             return f"; not at {board.baud} baud, but at {baud} the board answers: use --baud {baud}"
     return ""
+
+
+def _slowest_cycles(links: Sequence[Link], result: LoopResult) -> int:
+    """Of all decisions computed: where some have not arrived, the chips are asked, which may still be at it."""
+    cycles = [record.compute_cycles or 0 for record in result.records]
+    for link in links if result.unanswered else ():
+        with contextlib.suppress(LinkError):
+            cycles.append(link.stats(link.board.boot_us / 1e6).largest_compute_cycles)
+    return max(cycles, default=0)
 
 
 def _stack_bytes(links: Sequence[Link], footprint: Footprint | None) -> int | None:

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from hil.protocol import CRC_BYTES, DECIDE_REPLY_BYTES, HEADER_BYTES
-from model.policy import Policy
+from model.policy import IntersectionPolicy, Policy
 
 FRAME_BYTES = 1 + HEADER_BYTES + CRC_BYTES + 1  # beside the payload: COBS code and delimiter are one each
 BITS_PER_BYTE = 10  # 8N1
+# Of portable C, the slowest kernel; an input's are those of its bytes in the request. Together more than any policy takes.
+CYCLES_PER_PRODUCT, CYCLES_PER_ROW, CYCLES_PER_INPUT, OTHER_CYCLES = 24, 100, 400, 4_000
 
 
 @dataclass(frozen=True)
@@ -43,3 +45,16 @@ def line_time_us(policy: Policy, baud: int) -> float:
     """How long request and reply of the largest intersection are on the wire, nothing else: what no chip can be faster than."""
     longest = max(2 * FRAME_BYTES + 2 + 2 * part.n_inputs + DECIDE_REPLY_BYTES for part in policy.intersections)
     return longest * BITS_PER_BYTE * 1e6 / baud
+
+
+def most_decision_cycles(policy: Policy) -> int:
+    """What a decision of the largest intersection can take the chip, whichever kernel it has, request and reply included."""
+    return max(_most_cycles(part) for part in policy.intersections)
+
+
+def _most_cycles(part: IntersectionPolicy) -> int:
+    hidden1, hidden2 = part.hidden
+    actions = len(part.phases)
+    products = part.n_inputs * hidden1 + hidden1 * hidden2 + hidden2 * actions
+    rows = len(part.features) * hidden1 + hidden2 + actions
+    return CYCLES_PER_PRODUCT * products + CYCLES_PER_ROW * rows + CYCLES_PER_INPUT * part.n_inputs + OTHER_CYCLES

@@ -15,6 +15,8 @@ from hil.exchange import Answer, Counters, Exchanger
 from hil.faults import BoardDied, BoardError, GarbageAnswer, LinkError, NoAnswer, WrongFirmware, WrongPolicy
 from hil.parts import PART_BYTES, decide_in_parts, fetch_logits
 from hil.protocol import (
+    DECIDE_REPLY_BYTES,
+    FRAME_OVERHEAD_BYTES,
     MAX_PAYLOAD_BYTES,
     PARTS_SINCE,
     DecideReply,
@@ -69,12 +71,14 @@ class Decision:
 class Link:
     """Talks to one board. `hello` first: it refuses a board that holds another policy."""
 
-    def __init__(self, board: Board, *, budget_s: float = BUDGET_S, tries: int = 3) -> None:
-        """`budget_s` is what a decision may take on the board's clock, enough for `tries` tries in silence."""
+    def __init__(self, board: Board, *, budget_s: float = BUDGET_S, tries: int = 3, most_decision_cycles: int = 0) -> None:
+        """`budget_s` is what a decision may take on the board's clock, enough for `tries` tries in silence, fewer where the
+        chip is slow. `most_decision_cycles` is what a decision can take it, if known; it tells itself what each has taken."""
         if tries < 1 or budget_s <= 0:
             raise ValueError(f"a link needs at least one try and some time, not {tries} and {budget_s} s")
         self.board = board
         self.budget_s = budget_s
+        self.most_decision_cycles = most_decision_cycles
         self.greeting: HelloReply | None = None
         self._policy_sha256: str | None = None
         self._setting = Setting()
@@ -124,6 +128,7 @@ class Link:
                 elif fault.code != ErrorCode.BAD_PARTS:
                     raise
         round_trip_us, tries = self.board.timing().reply_end_us - begin_us, self.counters.sent - sent_before
+        self._exchanger.pace.note_compute(self._chip_us(answer.reply.compute_cycles))
         self._last = intersection, self._exchanger.sequence, answer.reply
         return Decision(
             action=answer.reply.action,
@@ -143,9 +148,9 @@ class Link:
         part_bytes = PART_BYTES if self._noisy else MAX_PAYLOAD_BYTES
         return fetch_logits(self._exchanger, *self._last, Deadline.after(self.board, self.budget_s * 1e6), part_bytes)
 
-    def stats(self) -> StatsReply:
-        """The chip's counters."""
-        whole = Deadline.after(self.board, self.budget_s * 1e6)
+    def stats(self, patience_s: float | None = None) -> StatsReply:
+        """The chip's counters. LinkError if they aren't in hand in a decision's time, or `patience_s`."""
+        whole = Deadline.after(self.board, (self.budget_s if patience_s is None else patience_s) * 1e6)
         return self._exchanger.ask(MessageType.STATS, 0, b"", decode_stats_reply, whole).reply
 
     def _greet(self, whole: Deadline, interval_us: float | None = None) -> HelloReply:
@@ -157,16 +162,23 @@ class Link:
         if differences := self._setting.differences(answer.reply):
             raise WrongFirmware(differences)
         self.greeting = answer.reply
+        self._exchanger.pace.most_decision_us = self._chip_us(self.most_decision_cycles)
         self._known = True
         return answer.reply
+
+    def _chip_us(self, cycles: int) -> float:
+        """By the clock that the chip has told; 0 for the host build, which has none."""
+        assert self.greeting is not None
+        return cycles / self.greeting.f_cpu_hz * 1e6 if self.greeting.f_cpu_hz else 0.0
 
     def _ask_to_decide(self, intersection: int, request: DecideRequest, encoded: bytes, whole: Deadline) -> Answer[DecideReply]:
         assert self.greeting is not None
         knows_parts = self.greeting.firmware_version >= PARTS_SINCE
         if not (knows_parts and self._noisy):
-            tries, decode = WHOLE_TRIES if knows_parts else None, decode_decide_reply
+            tries, reply_bytes = WHOLE_TRIES if knows_parts else None, FRAME_OVERHEAD_BYTES + DECIDE_REPLY_BYTES
+            ask, decode = self._exchanger.ask, decode_decide_reply
             try:
-                return self._exchanger.ask(MessageType.DECIDE, intersection, encoded, decode, whole, tries=tries)
+                return ask(MessageType.DECIDE, intersection, encoded, decode, whole, reply_bytes=reply_bytes, tries=tries)
             except (NoAnswer, GarbageAnswer, BoardError) as fault:
                 refused = isinstance(fault, BoardError) and self._exchanger.is_refusal(fault.code)
                 if refused or not knows_parts or whole.expired:

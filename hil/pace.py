@@ -1,6 +1,7 @@
 """How long to wait for a reply before asking again: what earlier replies took, as RFC 6298 reckons it for TCP.
 
-Waiting too short costs a needless retry (harmless: it is answered from memory), waiting too long costs tries of the budget.
+Waiting too short costs a needless retry (harmless: it is answered from memory), waiting too long costs tries of the budget. A
+decision is waited for as long as the chip has been seen to compute one, and half as long again.
 """
 
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from hil.protocol import MessageType
 SMOOTHING, DEVIATION_SMOOTHING, DEVIATIONS = 1 / 8, 1 / 4, 4  # RFC 6298, section 2
 
 BACK_OFF_MAX = 2
+COMPUTE_MARGIN = 1.5  # the table kernel's time depends on the inputs
 
 
 @dataclass
@@ -25,7 +27,19 @@ class Pace:
     """Turnaround (a reply's time less its bytes' on the line) on one board: of decisions, and of all other requests."""
 
     board: Board
+    most_decision_us: float = 0.0  # that a decision can take the chip, its frames' bytes included; 0: not known
+    _seen_compute_us: float = 0.0
     _estimates: dict[bool, _Estimate] = field(default_factory=dict)
+
+    def note_compute(self, compute_us: float) -> None:
+        """The chip has told how long it computed a decision; that holds whichever try was answered."""
+        self._seen_compute_us = max(self._seen_compute_us, compute_us)
+
+    def chip_us(self, kind: int) -> float:
+        """What the chip can need for such a request, as far as it is known: no try should get less."""
+        if kind != MessageType.DECIDE:
+            return 0.0
+        return max(self.most_decision_us, COMPUTE_MARGIN * self._seen_compute_us)
 
     def note(self, kind: int, exchange_us: float | None, bytes_on_line: int) -> None:
         """A request was answered, and it is clear which of its tries; None where its time tells nothing about the next."""
@@ -49,7 +63,13 @@ class Pace:
             known.back_off = min(2 * known.back_off, BACK_OFF_MAX)
 
     def patience_us(self, kind: int, bytes_on_line: int) -> float:
-        """For a try with that many bytes, both ways; the board's first guess while no such request was answered."""
+        """For a try with that many bytes, both ways; while no such request was answered, what the chip can need, or the board's
+        first guess."""
         known = self._estimates.get(kind == MessageType.DECIDE)
-        turnaround_us = known.mean_us + DEVIATIONS * known.deviation_us if known else self.board.first_turnaround_us
-        return bytes_on_line * self.board.byte_us + turnaround_us * (known.back_off if known else 1) + self.board.settle_us
+        if known is None:
+            turnaround_us = self.chip_us(kind) or self.board.first_turnaround_us
+        else:
+            turnaround_us = (known.mean_us + DEVIATIONS * known.deviation_us) * known.back_off
+        if kind == MessageType.DECIDE:
+            turnaround_us = max(turnaround_us, COMPUTE_MARGIN * self._seen_compute_us)
+        return bytes_on_line * self.board.byte_us + turnaround_us + self.board.settle_us

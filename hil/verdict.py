@@ -68,12 +68,18 @@ def check_handshake(fault: str | None, policy_sha256: str) -> Check:
     return Check("handshake", "pass", f"policy {policy_sha256[:12]}", f"policy {policy_sha256[:12]}")
 
 
-def check_latency(result: LoopResult, budget_us: float = LATENCY_BUDGET_US, line_us: float = 0.0) -> Check:
+def check_latency(
+    result: LoopResult, budget_us: float = LATENCY_BUDGET_US, line_us: float = 0.0, compute_us: float = 0.0
+) -> Check:
     """Every decision arrived, and the slowest round trip is within the budget. `line_us`: what the bytes alone take on the
-    wire; if that is more than the budget, the verdict says that this link cannot."""
+    wire; `compute_us`: what the slowest decision took the chip. Where they are more than the budget, a failure says so."""
     limit = f"<= {budget_us / 1000:g} ms, each"
     missing = result.unanswered
-    hopeless = f"the line alone takes {line_us / 1000:.1f} ms: this link cannot" if line_us > budget_us else ""
+    hopeless, line_ms, compute_ms = "", line_us / 1000, compute_us / 1000
+    if line_us > budget_us:
+        hopeless = f"the line alone takes {line_ms:.1f} ms: this link cannot"
+    elif line_us + compute_us > budget_us:
+        hopeless = f"the line takes {line_ms:.1f} ms and the chip computes for {compute_ms:.1f} ms: together too long"
     times = [record.round_trip_us for record in result.records if record.round_trip_us is not None]
     if missing:
         worst = f"{len(missing)} of {len(result.records)} decisions without an answer"
@@ -86,7 +92,7 @@ def check_latency(result: LoopResult, budget_us: float = LATENCY_BUDGET_US, line
         "fail" if late else "pass",
         f"max {max(times) / 1000:.3f} ms",
         limit,
-        hopeless or (f"{late} of {len(times)} decisions late" if late else ""),
+        (hopeless or f"{late} of {len(times)} decisions late") if late else "",
     )
 
 

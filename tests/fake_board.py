@@ -27,7 +27,7 @@ STATS = StatsReply(3, 21_000, 9, 1, 2, 0, 0, 1, 1500, 300)
 LOGITS = (-5, 7, 1 << 20, -(1 << 22))
 DECISION = DecideReply(2, 4, 21_313, len(LOGITS), logits_checksum(LOGITS))
 ANSWER_TIME_US = 2_000.0  # from a request's end to the reply's start
-BYTE_US = 86.8  # on the line
+BYTE_US = 86.8  # on the line, unless a test says otherwise
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class FakeBoard(Board):
     def write(self, data: bytes) -> None:
         self.written.append(data)
         self._write_us = self._time_us
-        self._request_end_us = self._time_us + len(data) * BYTE_US
+        self._request_end_us = self._time_us + len(data) * self.byte_us
         for encoded in data.split(b"\0"):
             if encoded:
                 self._answer(decode_frame(encoded))
@@ -109,7 +109,7 @@ class FakeBoard(Board):
             delay_us, data = (item.delay_us, item.data) if isinstance(item, Late) else (ANSWER_TIME_US, item)
             free = max(free, self._request_end_us + delay_us)
             for byte in data:
-                free += BYTE_US
+                free += self.byte_us
                 self._coming.append((free, byte))
 
     def read(self, deadline_us: float) -> bytes:
@@ -118,7 +118,7 @@ class FakeBoard(Board):
         while self._coming and self._coming[0][0] <= deadline_us:
             self._time_us, byte = self._coming.popleft()
             if self._frame_start_us is None and byte:
-                self._frame_start_us = self._time_us - BYTE_US
+                self._frame_start_us = self._time_us - self.byte_us
             data.append(byte)
             if byte == 0 and self._frame_start_us is not None:
                 self._reply_start_us, self._reply_end_us = self._frame_start_us, self._time_us

@@ -16,6 +16,7 @@ from hil import protocol
 from hil.boards import open_board
 from hil.build import KERNELS, build_firmware
 from hil.footprint import measure
+from hil.latency import line_time_us, most_decision_cycles
 from hil.link import Link
 from hil.protocol import DecideRequest, Frame, MessageType
 from hil.verdict import FLASH_LIMIT_BYTES
@@ -195,6 +196,23 @@ def test_a_decision_of_the_papers_size_takes_its_cycles(tmp_path: Path, f_cpu_hz
         assert max(cycles) < CYCLES_WINDOWS[kernel][1]
         stats = link.stats()
         assert (stats.decisions, stats.largest_compute_cycles) == (60, max(cycles))
+
+
+@pytest.mark.parametrize(
+    "shape", [((12, 9), (18, 20), 9), ((1,) * 12, (24, 6), 2), ((12, 12), (6, 6), 2), ((12, 9), (60, 60), 9)], ids=str
+)
+def test_a_decision_takes_no_longer_than_it_is_waited_for(tmp_path: Path, shape: tuple) -> None:
+    """Portable C on a line so fast that the chip is behind with the request's bytes; and the guess is no wild one."""
+    file, policy = tmp_path / "policy.json", make_random_policy(1, shapes=[shape])
+    save_policy(policy, file)
+    firmware = build_firmware(file, f_cpu_hz=1_000_000, baud=125_000, kernel="c")
+    with open_board("simavr", firmware, f_cpu_hz=1_000_000, baud=125_000) as board:
+        link = Link(board, budget_s=0.5, most_decision_cycles=most_decision_cycles(policy))
+        link.hello(policy.sha256)
+        decisions = [link.decide(0, [int(value) for value in values]) for _, values in requests(policy, 30)]
+    assert link.counters.retries == 0
+    longest_us = max(decision.round_trip_us for decision in decisions) - line_time_us(policy, 125_000)
+    assert 0.4 * most_decision_cycles(policy) < longest_us < most_decision_cycles(policy)
 
 
 def test_a_repeated_request_is_answered_from_memory(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The main job on the emulated chip: it passes, and each of its verdicts is shown able to fail."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -284,6 +285,21 @@ def test_a_slow_clock_is_waited_for(crossing: Job) -> None:
     assert verdict.passed, failed(verdict)
     assert isinstance(link := verdict.figures["link"], dict)
     assert link["retries"] == 0
+
+
+@pytest.mark.parametrize(("kernel", "baud"), [("c", 15_625), ("c", 62_500), ("c", 125_000), ("table", 9_600)])
+def test_a_slow_kernel_is_waited_for(crossing: Job, kernel: str, baud: int) -> None:
+    """At 1 MHz the C takes 26 ms, or the line 77 ms and the table 13: where all fits 0.1 s, no request is repeated."""
+    verdict = run_job(replace(crossing, f_cpu_hz=1_000_000, baud=baud, kernel=kernel))
+    assert verdict.passed, failed(verdict)
+    assert isinstance(link := verdict.figures["link"], dict)
+    assert link["retries"] == link["stale_frames"] == 0
+
+
+def test_a_kernel_that_is_too_slow_for_its_line_is_told(crossing: Job) -> None:
+    check = run_job(replace(crossing, f_cpu_hz=1_000_000, baud=9_600, kernel="c")).check("latency")
+    assert check.outcome == "fail"
+    assert re.fullmatch(r"the line takes 77\.1 ms and the chip computes for 2[4-7]\.\d ms: together too long", check.detail)
 
 
 def test_a_host_build_among_chips_has_no_stack_mark() -> None:

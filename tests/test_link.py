@@ -14,6 +14,7 @@ from hil.protocol import (
     ErrorReply,
     Frame,
     MessageType,
+    encode_decide_reply,
     encode_error_reply,
     encode_frame,
     encode_hello_reply,
@@ -71,6 +72,53 @@ def failure(kind: type[T], act: Callable[[], object]) -> T:
         act()
     assert type(caught.value) is kind
     return caught.value
+
+
+def slow(compute_us: float, *, lost: int | None = None) -> FakeBoard:
+    """A board that computes each decision so long, at 1 MHz, and says so; decision `lost` is silent the first time."""
+    asked = itertools.count()
+
+    def answer(request: Frame) -> Iterable[bytes | Late]:
+        if request.type == MessageType.HELLO:
+            payload = encode_hello_reply(replace(HELLO, f_cpu_hz=1_000_000))
+        elif request.type == MessageType.DECIDE and next(asked) != lost:
+            payload = encode_decide_reply(replace(DECISION, compute_cycles=int(compute_us)))
+        else:
+            return []
+        reply = encode_frame(Frame(request.type | 0x80, request.sequence, request.intersection, payload))
+        return [Late(compute_us if request.type == MessageType.DECIDE else ANSWER_TIME_US, reply)]
+
+    return FakeBoard(afterwards=answer)
+
+
+@pytest.mark.parametrize("compute_us", [30_000, 45_000, 70_000, 90_000])
+def test_a_slow_chip_is_given_its_time(compute_us: float) -> None:
+    """From the first decision on, where it is known how long one can take."""
+    link = Link(slow(compute_us), most_decision_cycles=95_000)
+    link.hello(SHA256)
+    assert [link.decide(0, VALUES).tries for _ in range(5)] == [1] * 5
+
+
+def test_a_slow_chip_is_given_its_time_once_it_has_told_it() -> None:
+    link = Link(slow(40_000))
+    link.hello(SHA256)
+    assert [link.decide(0, VALUES).tries for _ in range(5)] == [2, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("lost", [0, 3])
+def test_a_slow_chips_lost_request_is_asked_again(lost: int) -> None:
+    link = Link(slow(30_000, lost=lost), most_decision_cycles=40_000)
+    link.hello(SHA256)
+    assert [link.decide(0, VALUES).tries for _ in range(5)] == [1 + (number == lost) for number in range(5)]
+
+
+def test_a_try_takes_the_time_that_is_too_short_for_another() -> None:
+    """Its share of the time, which is that of its bytes, ends before the reply begins."""
+    board = slow(25_000)
+    board.byte_us = 2_200
+    link = Link(board)
+    link.hello(SHA256)
+    assert link.decide(0, VALUES).tries == 1
 
 
 def test_hello_tells_who_is_there() -> None:
