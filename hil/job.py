@@ -18,7 +18,7 @@ from hil.footprint import Footprint, measure
 from hil.latency import line_time_us, most_decision_cycles
 from hil.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
 from hil.provenance import firmware_commit
-from hil.setting import Setting, require_possible
+from hil.setting import Setting, kernel_name, require_possible
 from hil.verdict import (
     FLASH_LIMIT_BYTES,
     SRAM_LIMIT_BYTES,
@@ -141,7 +141,7 @@ def run_job(job: Job, *, progress: Progress | None = None, opened: Board | None 
         return _run_side_by_side(job, policy, environment, progress)
     firmware, footprint = build(job)
     if not fits(footprint):
-        return judge_fit(job, policy, footprint)
+        return judge_fit(job, policy, firmware.kernel, footprint)
     with contextlib.ExitStack() as stack:
         board = opened
         if board is None:
@@ -172,7 +172,7 @@ def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progre
             save_policy(alone, file)
             firmware, size = build(replace(job, policy_file=file, board=name))
             if not fits(size):
-                return judge_fit(job, policy, size)
+                return judge_fit(job, policy, firmware.kernel, size)
             footprint = _larger(footprint, size)
             board = stack.enter_context(open_board(name, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
             chips.append((_faulty(board, job), alone.sha256))
@@ -187,7 +187,7 @@ def _larger(one: Footprint | None, other: Footprint | None) -> Footprint | None:
     return replace(most, static_ram_bytes=max(one.static_ram_bytes, other.static_ram_bytes))
 
 
-def judge_fit(job: Job, policy: Policy, footprint: Footprint | None) -> Verdict:
+def judge_fit(job: Job, policy: Policy, kernel: str, footprint: Footprint | None) -> Verdict:
     """The verdict on a firmware that the chip can't hold: by how much; nothing is run."""
     skipped = "the firmware doesn't fit the chip, so no run"
     checks = [
@@ -196,7 +196,8 @@ def judge_fit(job: Job, policy: Policy, footprint: Footprint | None) -> Verdict:
         check_flash(footprint),
         check_ram(footprint, None),
     ]
-    return Verdict(checks, _provenance(job, policy, default_seed(job.flow), "none"), _figures(job, None, None, footprint, None))
+    provenance = _provenance(job, policy, default_seed(job.flow), "none", kernel)
+    return Verdict(checks, provenance, _figures(job, None, None, footprint, None))
 
 
 def judge(
@@ -232,7 +233,8 @@ def _judge(
         fault = f"{type(error).__name__}: {error}"
         fault += _other_baud(error, chips)
     description = chips[0][0].description if len(chips) == 1 else f"{len(chips)} boards: {chips[0][0].description}"
-    provenance = _provenance(job, policy, environment.seed, description)
+    kernels = dict.fromkeys("unknown" if link.greeting is None else kernel_name(link.greeting) for link in links)
+    provenance = _provenance(job, policy, environment.seed, description, ", ".join(kernels))
     handshake = check_handshake(fault, policy.sha256)
     if fault is not None:
         return Verdict([handshake], provenance, _figures(job, None, None, footprint, None))
@@ -338,13 +340,13 @@ def _figures(
     return figures
 
 
-def _provenance(job: Job, policy: Policy, seed: int, board: str) -> dict[str, object]:
+def _provenance(job: Job, policy: Policy, seed: int, board: str, kernel: str) -> dict[str, object]:
     return {
         "tool_version": tool_version(),
         "board": board,
         "f_cpu_hz": job.f_cpu_hz,
         "baud": job.baud,
-        "kernel": job.kernel,
+        "kernel": kernel,
         "logits": job.logits,
         "boards": job.boards,
         "firmware_commit": firmware_commit(project_root()),

@@ -21,6 +21,11 @@ def require_possible(f_cpu_hz: int, baud: int, budget_s: float = 1.0) -> None:
         raise InputError("--budget", "", f"{budget_s} s is no time that a decision may take")
 
 
+def kernel_name(greeting: HelloReply) -> str:
+    """Which kernel runs: one of hil.build.KERNELS, or its number where that is none of ours."""
+    return KERNELS[greeting.kernel] if greeting.kernel < len(KERNELS) else str(greeting.kernel)
+
+
 @dataclass(frozen=True)
 class Setting:
     """What HELLO must tell of the firmware beside its policy. None: anything will do."""
@@ -35,11 +40,10 @@ class Setting:
         0), and one kernel only."""
         found = []
         if greeting.f_cpu_hz:
-            kernel = KERNELS[greeting.kernel] if greeting.kernel < len(KERNELS) else str(greeting.kernel)
             found += [
                 _difference("clock", greeting.f_cpu_hz, self.f_cpu_hz, " Hz", "--f-cpu"),
                 _difference("line rate", greeting.baud, self.baud, " baud", "--baud"),
-                _difference("kernel", kernel, self.kernel, "", "--kernel"),
+                _difference("kernel", kernel_name(greeting), self.kernel, "", "--kernel"),
             ]
         found.append(_difference("minimum green", greeting.min_green_s, self.min_green_s, " s", "--min-green"))
         return [each for each in found if each]

@@ -108,7 +108,9 @@ def test_policy_too_large_fails_the_footprint(tmp_path: Path, crossing: Job) -> 
 
     big = tmp_path / "big.json"
     write_random_policy(big, shapes=[((12, 9), (18, 20), 9)] * 40)
-    verdict = judge_fit(replace(crossing, policy_file=big), load_policy(big), measure(build_firmware(big)))
+    firmware = build_firmware(big)
+    verdict = judge_fit(replace(crossing, policy_file=big), load_policy(big), firmware.kernel, measure(firmware))
+    assert verdict.provenance["kernel"] == "table"
     assert failed(verdict) == {"flash"}
     assert verdict.check("handshake").outcome == "not measured"
     assert int(verdict.check("flash").measured.split()[0]) > 40_000
@@ -172,6 +174,14 @@ def test_one_weight_changed_on_the_chip_fails_equality(crossing: Job) -> None:
     assert verdict.check("equality").detail
 
 
+@pytest.mark.parametrize(
+    ("board", "asked", "runs"), [("host", "unrolled", "c"), ("host", "auto", "c"), ("simavr", "auto", "unrolled")]
+)
+def test_the_provenance_names_the_kernel_that_runs(crossing: Job, board: str, asked: str, runs: str) -> None:
+    verdict = run_job(replace(crossing, board=board, kernel=asked, budget_s=WALL_CLOCK_BUDGET_S))
+    assert verdict.passed and verdict.provenance["kernel"] == runs
+
+
 def test_wrong_policy_on_the_board_fails_the_handshake(crossing: Job, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     write_random_policy(other)
@@ -181,6 +191,7 @@ def test_wrong_policy_on_the_board_fails_the_handshake(crossing: Job, tmp_path: 
         verdict = judge(crossing, policy, crossing.environment(policy), board, footprint)
     assert failed(verdict) == {"handshake"}
     assert "WrongPolicy" in verdict.check("handshake").measured
+    assert verdict.provenance["kernel"] == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -233,6 +244,7 @@ def test_one_chip_for_each_intersection(crossing: Job) -> None:
     assert district.passed and alone.passed, failed(district) | failed(alone)
     assert [record.logits for record in alone.records] == [record.logits for record in district.records]
     assert "3 boards" in str(alone.provenance["board"])
+    assert (alone.provenance["kernel"], district.provenance["kernel"]) == ("unrolled", "table")
     sizes = [verdict.figures["footprint"] for verdict in (alone, district)]
     assert isinstance(sizes[0], dict) and isinstance(sizes[1], dict)
     assert sizes[0]["static_ram_bytes"] <= sizes[1]["static_ram_bytes"]
