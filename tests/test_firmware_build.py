@@ -426,6 +426,15 @@ def test_the_default_firmware_has_no_faults_in_it(policy_file: Path) -> None:
     assert not any("faults" in symbol for symbol in measure(build_firmware(policy_file)).per_symbol)
 
 
+@pytest.mark.parametrize("bias_size", [60_000, 400_000])
+def test_wide_biases_take_more_bytes(policy_file: Path, tmp_path: Path, bias_size: int) -> None:
+    """As docs/firmware.md tells: the limit of 4,096 B is one with biases of 16 bits."""
+    wide = tmp_path / "wide.json"
+    write_random_policy(wide, bias_size=bias_size)
+    plain, more = (measure(build_firmware(file, kernel="table")).flash_bytes for file in (policy_file, wide))
+    assert plain + 60 <= more <= plain + 130
+
+
 @pytest.mark.parametrize("kernel", ["table", "c"])
 def test_each_function_of_the_firmware_is_called(policy_file: Path, kernel: str) -> None:
     """The linker leaves out what C doesn't use, but nothing that stands in assembly beside something used."""
