@@ -31,6 +31,7 @@ from hil.protocol import (
     decode_frame,
     encode_frame,
 )
+from hil.words import counted
 
 Reply = TypeVar("Reply")
 START_AGAIN = (ErrorCode.NO_SESSION, ErrorCode.BAD_PARTS)  # refusals that cost nothing to believe
@@ -264,7 +265,8 @@ class Exchanger:
 
     def _given_up(self, request: _Request, spent_us: float, tries: int) -> LinkError:
         hint = self.board.diagnosis()
-        where = f"{self.board.name}, {tries} tries in {spent_us / 1000:.4g} ms" + (f": {hint}" if hint else "")
+        sent = counted(tries, "try", "tries")
+        where = f"{self.board.name}, {sent} in {spent_us / 1000:.4g} ms" + (f": {hint}" if hint else "")
         if request.last_error is not None:
             error = request.last_error
             return BoardError(error.code, error.detail, f"{error.meaning} ({where})", tries=tries)

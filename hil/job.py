@@ -35,6 +35,7 @@ from hil.verdict import (
     latency_figures,
     ram_bytes,
 )
+from hil.words import counted
 from model import pretrained_policy
 from model.agent import check_policy_fits
 from model.policy import Policy, load_policy, save_policy
@@ -160,7 +161,8 @@ def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progre
     if len(names) == 1:
         names *= count if names[0] in ("simavr", "host") else 1
     if len(names) != count:
-        raise InputError("--board", "", f"{len(names)} boards for {count} intersections: list one for each, with commas")
+        boards, intersections = counted(len(names), "board"), counted(count, "intersection")
+        raise InputError("--board", "", f"{boards} for {intersections}: list one for each, with commas")
     chips: list[tuple[Board, str]] = []
     footprint: Footprint | None = None
     with contextlib.ExitStack() as stack:
@@ -261,7 +263,7 @@ def _judge(
         check_flash(footprint),
         check_ram(footprint, stack_bytes),
         check_stack(footprint, stack_bytes),
-        check_equality(result),
+        check_equality(result, job.logits),
         check_traffic(result, reference),
     ]
     figures = _figures(job, result, reference, footprint, stack_bytes)

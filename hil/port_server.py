@@ -23,8 +23,10 @@ class PortServer:
     """Listens from the start; `run` serves. `address` is where, as host and port."""
 
     def __init__(self, port: str, host: str, number: int) -> None:
+        """InputError where the port can't be opened, or nobody can listen there."""
         self.port = port
         self._stop = False
+        self._open().close()
         try:
             self._listener = socket.create_server((host, number))
         except OSError as fault:
@@ -36,7 +38,7 @@ class PortServer:
         return f"rfc2217://{self.address[0]}:{self.address[1]}"
 
     def run(self) -> None:
-        """One client after the other, until `stop`. InputError where the port can't be opened."""
+        """One client after the other, until `stop`. InputError where the port can't be opened any more."""
         with self._listener:
             while not self._stop:
                 if select.select([self._listener], [], [], POLL_S)[0]:
@@ -49,11 +51,7 @@ class PortServer:
 
     def _serve(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            port = _Port(self.port, timeout=0, exclusive=True)
-        except OSError as fault:  # SerialException is one
-            raise InputError(self.port, "", remedy(self.port, fault)) from fault
-        with port:
+        with self._open() as port:
             manager = PortManager(port, _Sender(connection))
             while not self._stop:
                 ready = select.select([connection.fileno(), port.fileno()], [], [], POLL_S)[0]
@@ -64,6 +62,12 @@ class PortServer:
                     port.write(b"".join(manager.filter(data)))
                 if port.fileno() in ready:
                     connection.sendall(b"".join(manager.escape(port.read(CHUNK_BYTES))))
+
+    def _open(self) -> "_Port":
+        try:
+            return _Port(self.port, timeout=0, exclusive=True)
+        except OSError as fault:  # SerialException is one
+            raise InputError(self.port, "", remedy(self.port, fault)) from fault
 
 
 class _Sender:

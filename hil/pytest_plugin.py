@@ -6,6 +6,7 @@ asked for and is not there, they fail. All verdicts reached are printed at the e
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 NO_BOARD = "needs a board: run pytest with --hil=simavr, --hil=host or --hil=PORT (a serial port or pyserial URL)"
 FIXTURES = {"board", "closed_loop", "hil_job"}
+OPTIONS = {"--board": "--hil"} | {
+    f"--{name}": f"--hil-{name}" for name in ("network", "policy", "baud", "f-cpu", "budget", "faults", "kernel")
+}  # of the command line, and what they are called here
 RUN_PROPERTY = "hil.run"  # of a test's report: a row of the summary; reports also come from the workers of pytest-xdist
 
 
@@ -90,6 +94,20 @@ def _uses_our_fixture(item: pytest.Item) -> bool:
     return any(name in definitions and definitions[name][-1].func.__module__ == __name__ for name in used)
 
 
+@contextmanager
+def _bad_input_told() -> Iterator[None]:
+    """Bad input fails the test with the one line that says what is wrong, as the command line does."""
+    from hil.build import BuildError
+    from streetflow.errors import InputError
+
+    try:
+        yield
+    except (InputError, BuildError) as fault:
+        text = str(fault)
+        option = next((name for name in OPTIONS if text.startswith(f"{name}: ")), "")
+        raise pytest.fail.Exception(OPTIONS.get(option, "") + text.removeprefix(option), pytrace=False) from None
+
+
 @pytest.fixture(scope="session")
 def hil_job(request: pytest.FixtureRequest) -> "Job":
     """The job that the command line describes."""
@@ -100,17 +118,18 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
     option = request.config.getoption
     network, board = option("--hil-network"), option("--hil")
     policy = option("--hil-policy")
-    return Job.named(
-        network,
-        0,
-        Path(policy) if policy else None,
-        board=find_port().port if board == AUTO else board,
-        f_cpu_hz=option("--hil-f-cpu"),
-        baud=option("--hil-baud"),
-        budget_s=option("--hil-budget"),
-        faults=FaultSpec.parse(option("--hil-faults")) if option("--hil-faults") else None,
-        kernel=option("--hil-kernel"),
-    )
+    with _bad_input_told():
+        return Job.named(
+            network,
+            0,
+            Path(policy) if policy else None,
+            board=find_port().port if board == AUTO else board,
+            f_cpu_hz=option("--hil-f-cpu"),
+            baud=option("--hil-baud"),
+            budget_s=option("--hil-budget"),
+            faults=FaultSpec.parse(option("--hil-faults")) if option("--hil-faults") else None,
+            kernel=option("--hil-kernel"),
+        )
 
 
 @pytest.fixture(scope="session")
@@ -119,8 +138,10 @@ def board(hil_job: "Job") -> Iterator["Board"]:
     from hil.boards import open_board
     from hil.job import build
 
-    firmware, _ = build(hil_job)
-    with open_board(hil_job.board, firmware, f_cpu_hz=hil_job.f_cpu_hz, baud=hil_job.baud) as opened:
+    with _bad_input_told():
+        firmware, _ = build(hil_job)
+        opened = open_board(hil_job.board, firmware, f_cpu_hz=hil_job.f_cpu_hz, baud=hil_job.baud)
+    with opened:
         yield opened
 
 
@@ -134,7 +155,8 @@ def closed_loop(request: pytest.FixtureRequest, hil_job: "Job") -> Callable[...,
     def run(**changes: object) -> "Verdict":
         job = replace(hil_job, **changes)  # type: ignore[arg-type]
         opened = request.getfixturevalue("board") if job.board == hil_job.board else None
-        verdict = run_job(job, opened=opened if isinstance(opened, SerialBoard) else None)  # a port can't be opened twice
+        with _bad_input_told():
+            verdict = run_job(job, opened=opened if isinstance(opened, SerialBoard) else None)  # a port can't be opened twice
         for check in verdict.checks:
             shown = f"{check.outcome}: {check.measured} (limit {check.limit})"
             request.node.user_properties.append((f"hil.{check.name}", shown))

@@ -14,6 +14,7 @@ from hil.closed_loop import DecisionRecord, LoopResult
 from hil.exchange import Counters
 from hil.footprint import Footprint
 from hil.latency import LatencyStats
+from hil.words import counted
 
 LATENCY_BUDGET_US = 100_000  # a decision must be in hand within 0.1 s (paper, section 4.5)
 FLASH_LIMIT_BYTES = 32_768 - 512  # ATmega328P less the Uno's bootloader
@@ -100,9 +101,9 @@ def check_line(result: LoopResult, counters: Counters, injected: Mapping[str, in
     """No phase was taken from a damaged answer or another firmware; what the line did to get there is told, not judged."""
     wrong = len(result.unequal)
     told = [
-        _counted(counters.retries, "retry", "retries"),
+        counted(counters.retries, "retry", "retries"),
         *(
-            _counted(count, word, words)
+            counted(count, word, words)
             for count, word, words in (
                 (counters.in_parts, "decision in parts", "decisions in parts"),
                 (counters.sessions_lost, "restart of the chip", "restarts of the chip"),
@@ -114,10 +115,6 @@ def check_line(result: LoopResult, counters: Counters, injected: Mapping[str, in
     remark = "; injected: " + ", ".join(f"{count} {kind}" for kind, count in injected.items()) if injected else ""
     measured = f"{wrong} wrong phases or logits" if wrong else "no wrong phase"
     return Check("line", "fail" if wrong else "pass", measured, "no wrong phase", ", ".join(told) + remark)
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
 
 
 def check_flash(footprint: Footprint | None) -> Check:
@@ -159,8 +156,9 @@ def check_stack(footprint: Footprint | None, stack_bytes: int | None) -> Check:
     return Check("stack", "pass" if stack_bytes <= bound else "fail", f"{stack_bytes} B", f"<= {bound} B", "mark against proof")
 
 
-def check_equality(result: LoopResult) -> Check:
-    """Action, phase and the logits' CRC (or the logits, where they were fetched) of every decision are the reference's."""
+def check_equality(result: LoopResult, logits: bool = False) -> Check:
+    """Action, phase and the logits' CRC of every decision are the reference's; with `logits`, where they were fetched, every
+    logit."""
     unequal, total = len(result.unequal), len(result.records)
     answered = total - len(result.unanswered)
     outcome: Outcome = "pass" if total and answered == total and not unequal else "fail"
@@ -168,7 +166,8 @@ def check_equality(result: LoopResult) -> Check:
     if result.unequal:
         first = result.unequal[0]
         detail = f"first at decision {first.decision}, {first.intersection}: {first.logits} for {first.expected_logits}"
-    return Check("equality", outcome, f"{answered - unequal} of {total} decisions", "all, logits' CRC", detail)
+    limit = "all, every logit" if logits else "all, logits' CRC"
+    return Check("equality", outcome, f"{answered - unequal} of {total} decisions", limit, detail)
 
 
 def check_traffic(result: LoopResult, reference: LoopResult) -> Check:

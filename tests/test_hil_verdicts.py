@@ -257,6 +257,8 @@ def test_a_round_trip_is_short_whether_logits_are_fetched_or_not(crossing: Job, 
     fetched, checked = (run_job(replace(crossing, logits=logits, baud=baud)) for logits in (True, False))
     assert fetched.passed and checked.passed, failed(fetched) | failed(checked)
     assert [record.logits for record in checked.records] == [record.logits for record in fetched.records]
+    limits = [verdict.check("equality").limit for verdict in (fetched, checked)]
+    assert limits == ["all, every logit", "all, logits' CRC"]
     for verdict in (fetched, checked):
         assert isinstance(latency := verdict.figures["latency"], dict)
         assert least_us <= latency["round_trip_us"]["max"] <= most_us

@@ -44,8 +44,31 @@ def test_a_missing_board_is_a_failure(suite: pytest.Pytester) -> None:
 def test_an_unknown_network_is_a_failure(suite: pytest.Pytester) -> None:
     result = suite.runpytest_subprocess("--hil=simavr", "--hil-network=crosing")
     result.assert_outcomes(passed=2, errors=2)
-    reason = "*UnknownNetwork: crosing: unknown network; did you mean crossing?*"
-    result.stdout.fnmatch_lines([reason])
+    result.stdout.fnmatch_lines(["crosing: unknown network; did you mean crossing?*"])
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--hil=/dev/ttyNone"], "/dev/ttyNone: there is no such port: *"),
+        (["--hil=simavr", "--hil-faults=bits=1"], "--hil-faults: 'bits=1' is no fault; *"),
+        (["--hil=host", "--hil-faults=hang@3"], "--hil-faults: host can't do 'hang' on demand; *"),
+        (["--hil=simavr", "--hil-baud=3"], "--hil-baud: 3 baud is out of range: 1200 to 2000000"),
+        (["--hil=simavr", "--hil-f-cpu=3"], "--hil-f-cpu: 3 Hz is out of range: *"),
+        (["--hil=simavr", "--hil-budget=0"], "--hil-budget: 0.0 s is no time that a decision may take"),
+        (["--hil=simavr", "--hil-kernel=fast"], "kernel: unknown kernel 'fast'; there are auto, unrolled, table, c"),
+        (["--hil=simavr", "--hil-policy=none.json"], "*none.json: there is no such file *"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_bad_input_is_told_in_one_line(suite: pytest.Pytester, options: list[str], told: str) -> None:
+    """No trace of the code that has found it out."""
+    result = suite.runpytest_subprocess(*options, "-k", "loop")
+    outcomes = result.parseoutcomes()
+    assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 1 and "passed" not in outcomes
+    result.stdout.fnmatch_lines([told])
+    for traced in ("E  *", "*.py:[0-9]*", "During handling*"):
+        result.stdout.no_fnmatch_line(traced)
 
 
 def test_verdicts_are_printed_and_reported(suite: pytest.Pytester) -> None:

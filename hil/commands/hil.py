@@ -113,6 +113,8 @@ def hil(
         board = found.port
     if boards not in BOARDS:
         raise InputError("--boards", "", f"unknown layout {boards!r}{or_else(boards, BOARDS)}")
+    if boards == "one" and "," in board and not Path(board).exists():
+        raise InputError("--board", "", f"{board} are several boards: add --boards per-intersection")
     jobs = [
         Job.named(
             name,
