@@ -19,7 +19,6 @@ from hil.pace import Pace
 from hil.protocol import (
     DELIMITER,
     FRAME_OVERHEAD_BYTES,
-    MAX_FRAME_BYTES,
     WIRE_ERRORS,
     ErrorCode,
     ErrorReply,
@@ -126,14 +125,14 @@ class Exchanger:
         decode: Callable[[bytes], Reply],
         whole: Deadline,
         *,
-        reply_bytes: int = MAX_FRAME_BYTES,
+        reply_bytes: int,
         tries: int | None = None,
         interval_us: float | None = None,
         flush_first: bool = False,
     ) -> Answer[Reply]:
         """The reply, before the deadline and within `tries`, if given. Raises LinkError.
 
-        `reply_bytes` is how long the reply may be on the line. `interval_us` sets how long a try waits in silence, where that
+        `reply_bytes` is how long the reply's payload is. `interval_us` sets how long a try waits in silence, where that
         is known. After silence a delimiter goes in front of the next try: it closes what may lie half received. `flush_first`
         puts one before the first try as well.
         """
@@ -142,7 +141,7 @@ class Exchanger:
         self._drop_stale()
         request = _Request(Frame(kind, self.sequence, intersection, payload))
         encoded = encode_frame(request.frame)
-        on_line = len(encoded) + reply_bytes
+        on_line = len(encoded) + FRAME_OVERHEAD_BYTES + reply_bytes
         least_us = (len(encoded) + FRAME_OVERHEAD_BYTES) * self.board.byte_us
         needed_us = on_line * self.board.byte_us + self.pace.chip_us(kind)
         begin_us = self.board.now_us()
@@ -157,7 +156,7 @@ class Exchanger:
             self.counters.retries += attempt > 1
             pace_us = self.pace.patience_us(kind, on_line)
             fair_us = whole.share(max(1, self.shares - attempt + 1)).remaining_us
-            patience_us = min(interval_us or pace_us, max(fair_us, least_us, needed_us))
+            patience_us = min(interval_us or pace_us, max(fair_us, needed_us))
             if whole.remaining_us - patience_us <= least_us:
                 patience_us = whole.remaining_us
             reply = self._await(request, decode, patience_us, pace_us, whole, flushed=flush)

@@ -286,8 +286,9 @@ def _slowest_cycles(links: Sequence[Link], result: LoopResult) -> int:
     """Of all decisions computed: where some have not arrived, the chips are asked, which may still be at it."""
     cycles = [record.compute_cycles or 0 for record in result.records]
     for link in links if result.unanswered else ():
-        with contextlib.suppress(LinkError):
-            cycles.append(link.stats(link.board.boot_us / 1e6).largest_compute_cycles)
+        if link.greeting is not None and link.greeting.f_cpu_hz:
+            with contextlib.suppress(LinkError):
+                cycles.append(link.stats(link.board.boot_us / 1e6).largest_compute_cycles)
     return max(cycles, default=0)
 
 

@@ -16,9 +16,10 @@ from hil.faults import BoardDied, BoardError, GarbageAnswer, LinkError, NoAnswer
 from hil.parts import PART_BYTES, decide_in_parts, fetch_logits
 from hil.protocol import (
     DECIDE_REPLY_BYTES,
-    FRAME_OVERHEAD_BYTES,
+    HELLO_REPLY_BYTES,
     MAX_PAYLOAD_BYTES,
     PARTS_SINCE,
+    STATS_REPLY_BYTES,
     DecideReply,
     DecideRequest,
     ErrorCode,
@@ -151,12 +152,20 @@ class Link:
     def stats(self, patience_s: float | None = None) -> StatsReply:
         """The chip's counters. LinkError if they aren't in hand in a decision's time, or `patience_s`."""
         whole = Deadline.after(self.board, (self.budget_s if patience_s is None else patience_s) * 1e6)
-        return self._exchanger.ask(MessageType.STATS, 0, b"", decode_stats_reply, whole).reply
+        return self._exchanger.ask(MessageType.STATS, 0, b"", decode_stats_reply, whole, reply_bytes=STATS_REPLY_BYTES).reply
 
     def _greet(self, whole: Deadline, interval_us: float | None = None) -> HelloReply:
         self.greeting = None
-        ask = self._exchanger.ask
-        answer = ask(MessageType.HELLO, 0, b"", decode_hello_reply, whole, interval_us=interval_us, flush_first=True)
+        answer = self._exchanger.ask(
+            MessageType.HELLO,
+            0,
+            b"",
+            decode_hello_reply,
+            whole,
+            reply_bytes=HELLO_REPLY_BYTES,
+            interval_us=interval_us,
+            flush_first=True,
+        )
         if self._policy_sha256 is not None and answer.reply.policy_sha256 != self._policy_sha256:
             raise WrongPolicy(self._policy_sha256, answer.reply.policy_sha256)
         if differences := self._setting.differences(answer.reply):
@@ -175,10 +184,16 @@ class Link:
         assert self.greeting is not None
         knows_parts = self.greeting.firmware_version >= PARTS_SINCE
         if not (knows_parts and self._noisy):
-            tries, reply_bytes = WHOLE_TRIES if knows_parts else None, FRAME_OVERHEAD_BYTES + DECIDE_REPLY_BYTES
-            ask, decode = self._exchanger.ask, decode_decide_reply
             try:
-                return ask(MessageType.DECIDE, intersection, encoded, decode, whole, reply_bytes=reply_bytes, tries=tries)
+                return self._exchanger.ask(
+                    MessageType.DECIDE,
+                    intersection,
+                    encoded,
+                    decode_decide_reply,
+                    whole,
+                    reply_bytes=DECIDE_REPLY_BYTES,
+                    tries=WHOLE_TRIES if knows_parts else None,
+                )
             except (NoAnswer, GarbageAnswer, BoardError) as fault:
                 refused = isinstance(fault, BoardError) and self._exchanger.is_refusal(fault.code)
                 if refused or not knows_parts or whole.expired:

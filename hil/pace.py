@@ -63,11 +63,10 @@ class Pace:
             known.back_off = min(2 * known.back_off, BACK_OFF_MAX)
 
     def patience_us(self, kind: int, bytes_on_line: int) -> float:
-        """For a try with that many bytes, both ways; while no such request was answered, what the chip can need, or the board's
-        first guess."""
+        """For a try with that many bytes, both ways; while no such request was answered, by the board's first guess."""
         known = self._estimates.get(kind == MessageType.DECIDE)
         if known is None:
-            turnaround_us = self.chip_us(kind) or self.board.first_turnaround_us
+            turnaround_us = max(self.board.first_turnaround_us, self.chip_us(kind))
         else:
             turnaround_us = (known.mean_us + DEVIATIONS * known.deviation_us) * known.back_off
         if kind == MessageType.DECIDE:

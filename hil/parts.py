@@ -10,7 +10,6 @@ from hil.exchange import Answer, Exchanger
 from hil.faults import BoardError
 from hil.protocol import (
     DECIDE_REPLY_BYTES,
-    FRAME_OVERHEAD_BYTES,
     DecideReply,
     DecideRequest,
     ErrorCode,
@@ -33,9 +32,9 @@ def decide_in_parts(exchanger: Exchanger, intersection: int, request: DecideRequ
     decide, content = encode_decide_put(request)
     for offset in range(0, len(content), PART_BYTES):
         put = encode_put(offset, content[offset : offset + PART_BYTES])
-        exchanger.ask(MessageType.PUT, intersection, put, decode_part(0), whole, reply_bytes=FRAME_OVERHEAD_BYTES)
-    reply_bytes = FRAME_OVERHEAD_BYTES + DECIDE_REPLY_BYTES
-    return exchanger.ask(MessageType.DECIDE, intersection, decide, decode_decide_reply, whole, reply_bytes=reply_bytes)
+        exchanger.ask(MessageType.PUT, intersection, put, decode_part(0), whole, reply_bytes=0)
+    ask = exchanger.ask
+    return ask(MessageType.DECIDE, intersection, decide, decode_decide_reply, whole, reply_bytes=DECIDE_REPLY_BYTES)
 
 
 def fetch_logits(
@@ -47,8 +46,7 @@ def fetch_logits(
     for offset in range(0, length, part_bytes):
         part = min(part_bytes, length - offset)
         get = encode_get(sequence, offset, part)
-        reply_bytes = FRAME_OVERHEAD_BYTES + part
-        gathered += exchanger.ask(MessageType.GET, intersection, get, decode_part(part), whole, reply_bytes=reply_bytes).reply
+        gathered += exchanger.ask(MessageType.GET, intersection, get, decode_part(part), whole, reply_bytes=part).reply
     if checksum(gathered) != reply.logits_crc:
         raise BoardError(ErrorCode.BAD_PARTS, 0, "BAD_PARTS: the logits are not those of the decision")
     return decode_logits(gathered)

@@ -25,7 +25,7 @@ MAX_FRAME_BYTES = HEADER_BYTES + MAX_PAYLOAD_BYTES + CRC_BYTES + 2
 WITH_LIGHT = 0x02  # DECIDE flags
 VALUES_WERE_PUT = 0x04
 
-DECIDE_REPLY_BYTES = 8
+HELLO_REPLY_BYTES, DECIDE_REPLY_BYTES, STATS_REPLY_BYTES = 48, 8, 24  # payload
 DECIDE_BYTES = 4  # of a DECIDE request beside its values: flags, count, the light's state
 PARTS_SINCE = (1, 2)  # firmware version that knows PUT and GET
 GREEN_S_MAX = 255  # of a light's state: so long, or longer

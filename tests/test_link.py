@@ -214,8 +214,8 @@ def test_a_silent_board_costs_the_budget_and_no_more() -> None:
     assert board.now_us() - begin == pytest.approx(100_000)
     assert fault.tries == 3 and "(fake, 3 tries in 100 ms)" in str(fault)
     assert link.counters.unanswered == 1
-    with pytest.raises(NoAnswer, match=r"\(fake, 1 try in 10 ms\)"):
-        Link(FakeBoard(afterwards=silent)).hello(patience_s=0.01)
+    with pytest.raises(NoAnswer, match=r"\(fake, 1 try in 6 ms\)"):
+        Link(FakeBoard(afterwards=silent)).hello(patience_s=0.006)
 
 
 def test_an_answer_after_the_budget_is_no_answer_and_not_taken_for_the_next() -> None:
