@@ -29,6 +29,7 @@ VERSION = 1
 INPUT_MAX = 255  # uint8 activations
 ACCUMULATOR_LIMIT = 1 << 23  # any sum of products, bias included, stays inside 24-bit two's complement
 PHASES = 256  # numbers of phases are bytes
+CHIP_INPUTS = 98  # of one intersection: 2 bytes each in a request's frame of at most 200 bytes
 CHIP_PHASES = 66  # of one intersection: their logits, 3 bytes each, go in one frame of at most 200 bytes (docs/protocol.md)
 PRODUCT_LIMIT = 1 << 32  # requantisation: s * multiplier + round is unsigned 32 bit
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model import pretrained_policy, results
-from model.policy import CHIP_PHASES, load_policy, save_policy
+from model.policy import CHIP_INPUTS, CHIP_PHASES, load_policy, save_policy
 from model.provenance import tool_version
 from streetflow.errors import InputError, StepError
 from streetflow.network import find_network
@@ -50,6 +50,16 @@ def test_a_result_takes_the_place_of_regular_files_only(
     fault = "it is a folder" if kind == "folder" else "it is not a regular file"
     assert capsys.readouterr().err.strip() == f"tinylight: taken: can't be written: {fault}"
     assert taken.stat() == before and list(Path.cwd().iterdir()) == [taken]
+
+
+def test_a_policy_that_no_request_could_feed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """The paper's extraction knows no chip, so it isn't refused."""
+    pytest.importorskip("torch", reason="torch is not installed (extra: train)")
+    short = ["--search-episodes", "1", "--refine-episodes", "1", "--kept-features", "1", "--out", "wide.json"]
+    for feature, told in (("inter_2_vehicle_position_image", True), ("phase_2_pressure", False)):
+        assert tinylight("train", "--network", "crossing", "--features", feature, *short) == 0
+        output = " ".join(capsys.readouterr().out.split())
+        assert (f"144 values, more than the {CHIP_INPUTS} that a request to the chip carries" in output) is told
 
 
 def test_saving_a_policy_never_replaces_a_device(tmp_path: Path) -> None:

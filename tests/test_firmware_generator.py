@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hil.build import project_root
-from model.policy import CHIP_PHASES, save_policy
+from model.policy import CHIP_INPUTS, CHIP_PHASES, save_policy
 from model.synthetic import random_intersection, random_policy
 
 sys.path.insert(0, str(project_root() / "firmware"))
@@ -49,6 +49,17 @@ def test_training_knows_how_many_phases_become_firmware(count: int, tmp_path: Pa
             read_policy(file)
     else:
         assert len(read_policy(file)["intersections"][0]["phases"]) == count
+
+
+@pytest.mark.parametrize("count", [CHIP_INPUTS, CHIP_INPUTS + 1])
+def test_training_knows_how_many_values_a_request_carries(count: int, tmp_path: Path) -> None:
+    file = tmp_path / "policy.json"
+    save_policy(random_policy([random_intersection(1, widths=(count,))]), file)
+    if count > CHIP_INPUTS:
+        with pytest.raises(PolicyError, match="a frame carries 200"):
+            read_policy(file)
+    else:
+        assert read_policy(file)["intersections"][0]["features"][0]["width"] == count
 
 
 def test_a_partial_sum_that_could_overflow_is_refused() -> None:

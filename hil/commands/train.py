@@ -114,6 +114,7 @@ def train(
     except ImportError as fault:
         raise InputError("tinylight train", "", "needs PyTorch: pip install 'tinylight-hil[train]'") from fault
     from hil.json_file import write_json
+    from model.policy import CHIP_INPUTS
     from model.train_policy import searched_features, train_policy
     from model.training import EpisodeRow, Progress
     from model.training_log import write_log
@@ -185,6 +186,12 @@ def train(
     for part in policy.intersections:
         kept = " + ".join(f"{feature.name} ({feature.width})" for feature in part.features)
         say(f"{part.id}: {kept} -> {part.hidden[0]} -> {part.hidden[1]} -> {len(part.phases)}, {part.n_parameters} parameters")
+        if (values := sum(feature.width for feature in part.features)) > CHIP_INPUTS:
+            say(
+                f"{part.id}: {values} values, more than the {CHIP_INPUTS} that a request to the chip carries; --max-parameters keeps"
+                " to features that fit",
+                style="yellow",
+            )
     if log is not None:
         write_log(rows, log, searched_features(found, flow, features, config), config.layer2_dims, config.layer3_dims)
     if json_file is not None:
