@@ -188,8 +188,8 @@ def train(
         say(f"{part.id}: {kept} -> {part.hidden[0]} -> {part.hidden[1]} -> {len(part.phases)}, {part.n_parameters} parameters")
         if (values := sum(feature.width for feature in part.features)) > CHIP_INPUTS:
             say(
-                f"{part.id}: {values} values, more than the {CHIP_INPUTS} that a request to the chip carries; --max-parameters keeps"
-                " to features that fit",
+                f"{part.id}: {values} values, more than the {CHIP_INPUTS} that a request to the chip carries; "
+                "--max-parameters keeps to features that fit",
                 style="yellow",
             )
     if log is not None:
