@@ -40,6 +40,7 @@ from tests.random_policy import make_random_policy
 from tests.test_firmware_kernel import inputs
 
 FOLDER = Path(__file__).with_name("avr8js")
+DRAWS = range(1, 8)  # seeds of random weights with the paper's dimensions
 MISSING = "needs node and avr8js: npm install --prefix tests/avr8js"
 
 
@@ -115,7 +116,7 @@ def main() -> int:
     arguments = parsed(parser)
     if not is_installed():
         parser.error(MISSING)
-    policies = {"paper's dimensions, random": make_random_policy(1)}
+    policies = {f"paper's dimensions, draw {seed}": make_random_policy(seed) for seed in DRAWS}
     policies |= {name: load_policy(pretrained_policy(name)).alone(0) for name in ("crossing", "arterial", "Hangzhou1")}
     result: dict[str, dict[str, Any]] = {}
     for name, policy in policies.items():

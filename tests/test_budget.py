@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from hil.fit_chip_model import Shape, drawn_shapes, least_squares, measured
+from hil.job import Job, run_job
+from model import pretrained_policy
 from model.budget import Budget, parameter_count
 from model.chip_model import chip_model, terms
+from model.policy import load_policy
 
 
 def test_parameters_are_counted_as_in_the_papers_appendix() -> None:
@@ -34,6 +37,19 @@ def test_least_squares_finds_what_made_the_values_and_nothing_negative() -> None
     matrix, truth = rng.uniform(0, 1, (40, 4)), np.array([3.0, 0.0, 0.5, 70.0])
     np.testing.assert_allclose(least_squares(matrix, matrix @ truth), truth, atol=1e-6)
     assert least_squares(matrix, matrix @ np.array([3.0, -1.0, 0.5, 70.0])).min() == 0.0
+
+
+@pytest.mark.parametrize("network", ["crossing", "arterial"])
+def test_a_trained_policy_is_within_what_the_model_foretells(network: str) -> None:
+    """Whatever traffic feeds it: a budget of cycles and bytes is kept."""
+    chip = chip_model()
+    file = pretrained_policy(network)
+    verdict = run_job(Job.named(network, 0, file, kernel="table"))
+    for part in load_policy(file).intersections:
+        row = terms([feature.width for feature in part.features], *part.hidden, len(part.phases))
+        most_cycles = max(record.compute_cycles for record in verdict.records if record.intersection == part.id)
+        limit = row @ chip.cycles * (1.0 + chip.largest_error_cycles)
+        assert 0.7 * limit < most_cycles <= limit
 
 
 def test_the_model_foretells_firmware_that_it_was_not_fitted_to(tmp_path: Path) -> None:

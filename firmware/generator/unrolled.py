@@ -9,17 +9,19 @@ Meaning as in model/integer.py. The surroundings (registers saved, the pointer t
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from generator.assembly import Assembly, byte, r
 from generator.grouping import INPUT_MAX, Row, Term, group, has_room
 from generator.narrowing import narrow, needed_bytes
-from generator.scaling import RESULT, SPARE, ZERO, load, scale, store
+from generator.scaling import SPARE, ZERO, load, scale, store
 
 FILES = range(3, 23)  # registers that hold a layer's inputs; one input more lies in the spare byte
 WEIGHT = 23
+LEAST_IMMEDIATE = 16  # LDI takes the registers from here on
+THROUGH_RAM_CYCLES = 3  # STS and LDS instead of MOV
 INPUTS, HIDDEN1, HIDDEN2 = "kernel_even", "kernel_odd", "kernel_even"  # in RAM
 ACTION, LOGITS = "inferred", "inferred+1"  # struct decision
 
@@ -53,6 +55,7 @@ class Unrolled:
         self.code = Assembly(str(number))
         self.part = part
         self._loaded: int | None = None  # what WEIGHT holds
+        self._held: dict[int, int] = {}  # |weights| that have a register of their own for a while: |weight| to register
         self._rows: deque[Row] = deque()  # the sums to come
 
     def write(self) -> Assembly:
@@ -78,12 +81,14 @@ class Unrolled:
             self._layer1_row(row, targets[row])
         code.note("layer 2")
         self._fetch(targets, hidden1)
-        targets = _targets(HIDDEN2, hidden2, hidden1)
+        free = [BRANCH.high, *(register for register in FILES if register not in hidden1 and register >= LEAST_IMMEDIATE)]
+        self._hold(layer2["weights"], free, hidden2)
+        targets = _targets(HIDDEN2, hidden2, [*hidden1, *self._held.values()])
         for row, (weights, bias) in enumerate(zip(layer2["weights"], layer2["biases"], strict=True)):
             zero_flag = self._sum(bias, TOTAL)
             high = bias + INPUT_MAX * sum(w for w in weights if w > 0)
-            multiplier, shift = layer2["multipliers"][row], layer2["shifts"][row]
-            self._activate(targets[row], high, multiplier, shift, relu=True, zero_flag=zero_flag)
+            self._activate(targets[row], high, (layer2["multipliers"][row], layer2["shifts"][row]), zero_flag=zero_flag)
+        self._held = {}
         code.note("layer 3")
         self._fetch(targets, hidden2)
         self._layer3()
@@ -92,6 +97,15 @@ class Unrolled:
 
     def _plan(self, weights: Sequence[int], places: Sequence[int | str]) -> None:
         self._rows.append(group([Term(w, place) for w, place in zip(weights, places, strict=True) if w]))
+
+    def _hold(self, weights: Sequence[Sequence[int]], registers: Sequence[int], outputs: Sequence[int | str]) -> None:
+        """Gives the most frequent |weights| of a layer registers that it leaves free, as far as that saves cycles: an output
+        whose register is taken goes through RAM, but for the last."""
+        counts = Counter(abs(w) for row in weights for w in row if abs(w) > 1)
+        for register, (size, count) in zip(registers, counts.most_common(), strict=False):
+            if count > 1 + (THROUGH_RAM_CYCLES if register in outputs[:-1] else 0):
+                self.code.op("ldi", r(register), size)
+                self._held[size] = register
 
     # Between layers
 
@@ -194,10 +208,11 @@ class Unrolled:
     def _multiply(self, term: Term) -> None:
         """r1:r0 = |weight| * input"""
         register = self._register(term)
-        if self._loaded != term.size:
+        weight = self._held.get(term.size, WEIGHT)
+        if weight == WEIGHT and self._loaded != term.size:
             self.code.op("ldi", r(WEIGHT), term.size)
             self._loaded = term.size
-        self.code.op("mul", r(register), r(WEIGHT))
+        self.code.op("mul", r(register), r(weight))
 
     def _register(self, term: Term) -> int:
         """Where the term's input is, fetched from RAM if it lies there."""
@@ -211,53 +226,76 @@ class Unrolled:
     def _layer1_row(self, row: int, target: int | str) -> None:
         """The branches' ReLUs, summed, to a byte."""
         code, layer = self.code, self.part["layer1"]
-        high = 0
-        zero_flag = False
-        for number in range(len(self.part["features"])):
-            weights, bias = layer["weights"][number][row], layer["biases"][number][row]
-            high += max(0, bias + INPUT_MAX * sum(w for w in weights if w > 0))
-            zero_flag = self._sum(bias, BRANCH if number else TOTAL)
-            if len(self.part["features"]) == 1:
+        branches = [(weights[row], biases[row]) for weights, biases in zip(layer["weights"], layer["biases"], strict=True)]
+        high = sum(max(0, bias + INPUT_MAX * sum(w for w in weights if w > 0)) for weights, bias in branches)
+        scale = layer["multipliers"][row], layer["shifts"][row]
+        if len(branches) == 1:
+            zero_flag = self._sum(branches[0][1], TOTAL)
+            self._activate(target, high, scale, zero_flag=zero_flag)
+            return
+        for number, (_, bias) in enumerate(branches):
+            self._sum(bias, BRANCH if number else TOTAL)
+            if number == len(branches) - 1:
+                self._activate(target, high, scale, add=BRANCH)
                 break
             done = code.label()
-            if number == 0:
-                code.op("brpl", done)
+            code.op("brmi" if number else "brpl", done)
+            if number:
+                self._add_branch()
+            else:
                 for register in TOTAL:
                     code.op("mov", r(register), r(ZERO))
-            else:
-                code.op("brmi", done)
-                for add, to, of in zip(("add", "adc", "adc"), TOTAL, BRANCH, strict=True):
-                    code.op(add, r(to), r(of))
             code.place(done)
-        relu = len(self.part["features"]) == 1
-        multiplier, shift = layer["multipliers"][row], layer["shifts"][row]
-        self._activate(target, high, multiplier, shift, relu=relu, zero_flag=zero_flag and relu)
 
-    def _activate(self, target: int | str, high: int, multiplier: int, shift: int, *, relu: bool, zero_flag: bool) -> None:
-        """target = min(255, (max(0, TOTAL) * multiplier + half) >> shift), TOTAL being at most `high`. Where `relu` is False it
-        is not negative; otherwise the sign flag is its own, and if `zero_flag`, the zero flag that of its highest byte."""
-        code, done = self.code, self.code.label()
-        multiplier, shift = _aligned(multiplier, shift)
+    def _add_branch(self) -> None:
+        for add, to, of in zip(("add", "adc", "adc"), TOTAL, BRANCH, strict=True):
+            self.code.op(add, r(to), r(of))
+
+    def _activate(
+        self,
+        target: int | str,
+        high: int,
+        scale: tuple[int, int],
+        *,
+        zero_flag: bool = False,
+        add: Accumulator | None = None,
+    ) -> None:
+        """target = min(255, (max(0, TOTAL) * multiplier + half) >> shift), TOTAL being at most `high`. The sign flag is its
+        own, and if `zero_flag`, the zero flag that of its highest byte. With `add`, TOTAL is not negative, the sign flag is
+        that of `add`, and that is added before unless it is negative.
+
+        What is neither 0 nor 255 runs straight through: it takes longest. The others' code lies where that jumps anyway."""
+        code = self.code
+        multiplier, shift = _aligned(*scale)
         half = 1 << (shift - 1)
         least_255 = -(-((INPUT_MAX << shift) - half) // multiplier)
         two_bytes = min(high, least_255 - 1) <= 0xFFFF
-        if relu:
-            code.op("mov", r(RESULT), r(ZERO))
-            code.op("brmi", done)
-        saturates = high >= least_255
-        if saturates:
-            code.op("ldi", r(RESULT), INPUT_MAX)
+        positive, summed, end = code.label(), code.label(), code.label()
+        saturated = code.label() if high >= least_255 else None
+        code.op("brpl", positive)
+        if add is None:
+            store(code, target, ZERO)
+            code.op("rjmp", end)
+        else:
+            code.op("rjmp", summed)
+        if saturated is not None:
+            code.place(saturated)
+            code.op("ldi", r(MULTIPLIER), INPUT_MAX)
+            store(code, target, MULTIPLIER)
+            code.op("rjmp", end)
+        code.place(positive)
+        if add is not None:
+            self._add_branch()
+        code.place(summed)
         if two_bytes and high > 0xFFFF:
             if not zero_flag:
                 code.op("tst", r(TOTAL.high))
-            code.op("brne", done)
+            code.op("brne", saturated)
         product = self._multiply_total(multiplier, needed_bytes(shift), two_bytes)
         length = (max(high, 0) * multiplier).bit_length()
         product = [register if length > 8 * number else None for number, register in enumerate(product)]
-        result = narrow(code, product, shift, ZERO, done if saturates else None)
-        code.op("mov", r(RESULT), r(result))
-        code.place(done)
-        store(self.code, target, RESULT)
+        store(code, target, narrow(code, product, shift, ZERO, saturated))
+        code.place(end)
 
     def _multiply_total(self, multiplier: int, lowest: int, two_bytes: bool) -> list[int | None]:
         """TOTAL * multiplier; bytes below `lowest` may be wrong."""
