@@ -15,9 +15,10 @@ import matplotlib.pyplot as plt
 
 from model import pretrained_policy
 from model.evaluate import evaluate
+from model.paper_table import PAPER_NETWORKS
 from streetflow.network import find_network
 
-NETWORKS = ("crossing", "arterial", "Hangzhou1")
+NETWORKS = ("crossing", "arterial", *PAPER_NETWORKS)
 RULES = ("FixedTime", "SOTL", "MaxPressure")
 COLOURS = ("#b9c2cf", "#8f9bad", "#66748a", "#e8a33d", "#2f7d4f")
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -35,7 +36,7 @@ def main() -> None:
     (DOCS / "results" / "overview.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 
     labels = [*RULES, "TinyLight, float", "TinyLight, int8 as on the chip"]
-    figure, axes = plt.subplots(figsize=(8, 3.4))
+    figure, axes = plt.subplots(figsize=(12, 4))
     for k, label in enumerate(labels):
         for n, name in enumerate(NETWORKS):
             times = [

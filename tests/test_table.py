@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from model import pretrained_policy
 from model.evaluate import evaluate
 from model.paper_table import PAPER_NETWORKS, paper_cell, paper_models
 from model.policy import load_policy
@@ -288,6 +289,12 @@ def test_bad_input_ends_with_code_2(tmp_path: Path) -> None:
         run = subprocess.run(table_command(tmp_path, "--flows", "0", *more), capture_output=True, text=True)
         assert run.returncode == 2, more
         assert more[1].split("-")[-1] in run.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in PAPER_NETWORKS if name != "Hangzhou1"])  # its own is older: docs/results
+def test_a_papers_network_comes_with_the_tables_policy_of_flow_0(name: str) -> None:
+    table = load_policy(COMMITTED.parent / "policies" / name / "flow_0.json")
+    assert load_policy(pretrained_policy(name)).sha256 == table.sha256
 
 
 def test_the_committed_policies_are_those_that_ran_on_the_chip_and_beat_the_papers_table() -> None:
