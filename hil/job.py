@@ -3,8 +3,8 @@
 import contextlib
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from hil.boards import Board, SerialBoard, open_board
@@ -66,6 +66,8 @@ class Job:
     budget_s: float = BUDGET_S  # of a decision, round trip
     faults: FaultSpec | None = None  # what shall go wrong on the line
     firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
+    # What the options of `tinylight hil` are called where the job was asked for, as far as otherwise.
+    option_names: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         require_possible(self.f_cpu_hz, self.baud, self.budget_s)
@@ -86,7 +88,7 @@ class Job:
     def setting(self) -> Setting:
         """What the board's firmware must say of itself."""
         kernel = None if self.kernel == "auto" else self.kernel
-        return Setting(self.f_cpu_hz, self.baud, kernel, self.min_green_s or None)
+        return Setting(self.f_cpu_hz, self.baud, kernel, self.min_green_s or None, self.option_names)
 
     def environment(self, policy: Policy) -> Environment:
         return Environment(
@@ -233,7 +235,7 @@ def _judge(
             link.hello(sha256, job.setting)
     except LinkError as error:
         fault = f"{type(error).__name__}: {error}"
-        fault += _other_baud(error, chips)
+        fault += _other_baud(error, chips, job.option_names.get("--baud", "--baud"))
     description = chips[0][0].description if len(chips) == 1 else f"{len(chips)} boards: {chips[0][0].description}"
     kernels = dict.fromkeys("unknown" if link.greeting is None else kernel_name(link.greeting) for link in links)
     provenance = _provenance(job, policy, environment.seed, description, ", ".join(kernels))
@@ -272,13 +274,13 @@ def _judge(
     return Verdict(checks, provenance, figures, result.records)
 
 
-def _other_baud(fault: LinkError, chips: Sequence[tuple[Board, str]]) -> str:
+def _other_baud(fault: LinkError, chips: Sequence[tuple[Board, str]], option: str) -> str:
     """Where a real board is silent or talks garbage: the baud rate at which it answers, as the end of a message."""
     if not isinstance(fault, NoAnswer | GarbageAnswer):
         return ""
     for board, _ in chips:
         if isinstance(board, SerialBoard) and (baud := answering_baud(board)):
-            return f"; not at {board.baud} baud, but at {baud} the board answers: use --baud {baud}"
+            return f"; not at {board.baud} baud, but at {baud} the board answers: use {option} {baud}"
     return ""
 
 

@@ -1,6 +1,7 @@
 """The command line: exit codes, one clear line for bad input, JSON results."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from model.policy import load_policy, save_policy
 from streetflow.errors import InputError
 from streetflow.network import parse_flows
+from tests.random_policy import write_random_policy
 from tests.run_cli import tinylight
 
 
@@ -97,6 +99,12 @@ BAD_INPUT = [
     (["hil", "--network", "crossing", "--f-cpu", "0"], ["--f-cpu: 0 Hz is out of range: 1000000 to 20000000"]),
     (["hil", "--network", "crossing", "--f-cpu", "4294967296"], ["--f-cpu: 4294967296 Hz is out of range"]),
     (["hil", "--network", "crossing", "--board", "host", "--baud", "-5"], ["--baud: -5 baud is out of range: 1200 to 2000000"]),
+    (
+        ["hil", "--network", "crossing", "--board", "host", "--kernel", "table"],
+        ["--kernel: table: the board host has"],
+    ),
+    (["size", "--kernel", "tabel"], ["--kernel: unknown kernel 'tabel'; did you mean table?"]),
+    (["size", "--f-cpu", "1000000", "--baud", "19200"], ["--baud: 19200 at 1000000 Hz: the nearest is 17857"]),
     (["hil", "--network", "crossing", "--budget", "inf"], ["--budget: inf s"]),
     (["hil", "--network", "crossing", "--faults", "seed=" + "9" * 5000], ["--faults", "is no fault"]),
     (["hil", "--network", "crossing", "--faults", "reset@" + "9" * 5000], ["--faults", "is no event"]),
@@ -262,6 +270,15 @@ def test_missing_compiler(
     assert tinylight("size", "--policy", str(crossing_policy)) == 2
     error = capsys.readouterr().err
     assert "avr-gcc" in error and "apt" in error
+
+
+def test_a_kernel_that_no_flash_could_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The generator refuses it in the middle of a build, whose log is not shown."""
+    district = tmp_path / "district.json"
+    write_random_policy(district, shapes=[((12, 9), (18, 20), 9)] * 12)
+    assert tinylight("size", "--kernel", "unrolled", "--policy", str(district)) == 2
+    fault = r"unrolled takes 1\d{5} bytes, too much even for measuring; take table"
+    assert re.fullmatch(f"tinylight: --kernel: {re.escape(str(district))}: {fault}", one_line(capsys))
 
 
 def test_evaluate_writes_rows(tmp_path: Path) -> None:
