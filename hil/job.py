@@ -95,7 +95,7 @@ class Job:
             self.network,
             self.flow,
             engine=self.engine,
-            features=kept_features(policy),
+            features=kept_features(policy, str(self.policy_file)),
             clearance=self.clearance or policy.clearance,
             min_green_s=self.min_green_s,
         )

@@ -216,6 +216,29 @@ def test_policy_of_another_decision_interval(
     assert capsys.readouterr().err.strip() == f"tinylight: {fault}"
 
 
+@pytest.mark.parametrize(("name", "hint"), [("nonsense", ""), ("phase_2_presure", "; did you mean phase_2_pressure")])
+def test_policy_with_an_unknown_feature(
+    name: str,
+    hint: str,
+    crossing_policy: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    draft = load_policy(crossing_policy)
+    features = draft.intersections[0].features
+    named = [features[0].model_copy(update={"name": name}), *features[1:]]
+    part = draft.intersections[0].model_copy(update={"features": named})
+    draft = draft.model_copy(update={"intersections": [part]})
+    save_policy(draft.model_copy(update={"sha256": draft.compute_sha256()}), tmp_path / "badfeat.json")
+    monkeypatch.chdir(tmp_path)
+    place = "badfeat.json: intersections[0].features[0].name"
+    assert tinylight("hil", "--policy", "badfeat.json") == 2
+    assert one_line(capsys).startswith(f"tinylight: {place}: unknown feature {name}{hint}")
+    assert tinylight("evaluate", "--network", "crossing", "--integer", "--agent", "badfeat.json", "--flows", "0") == 2
+    assert one_line(capsys).startswith(f"tinylight: {place}: unknown feature {name}")
+
+
 def test_policy_of_wrong_dimensions(crossing_policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content = json.loads(crossing_policy.read_text())
     content["intersections"][0]["layer2"]["weights"].pop()

@@ -2,6 +2,9 @@
 
 import pytest
 
+from model import pretrained_policy
+from model.policy import load_policy, save_policy
+
 pytest_plugins = ["pytester"]
 
 TEST = """
@@ -75,6 +78,18 @@ def test_bad_input_is_told_in_one_line(suite: pytest.Pytester, options: list[str
     result.stdout.fnmatch_lines([told])
     for traced in ("E  *", "*.py:[0-9]*", "During handling*"):
         result.stdout.no_fnmatch_line(traced)
+
+
+def test_a_policys_unknown_feature_is_told_with_its_place(suite: pytest.Pytester) -> None:
+    policy = load_policy(pretrained_policy("crossing"))
+    (part,) = policy.intersections
+    named = [part.features[0].model_copy(update={"name": "nonsense"}), *part.features[1:]]
+    draft = policy.model_copy(update={"intersections": [part.model_copy(update={"features": named})]})
+    save_policy(draft.model_copy(update={"sha256": draft.compute_sha256()}), suite.path / "badfeat.json")
+    result = suite.runpytest_subprocess("--hil=host", "--hil-policy=badfeat.json", "-k", "loop")
+    result.stdout.fnmatch_lines(
+        ["--hil-policy: badfeat.json: intersections[[]0[]].features[[]0[]].name: unknown feature nonsense"]
+    )
 
 
 def test_verdicts_are_printed_and_reported(suite: pytest.Pytester) -> None:
