@@ -27,8 +27,9 @@ from streetflow.near import did_you_mean
 
 @dataclass(frozen=True)
 class DecisionRecord:
-    """One decision of one intersection. Times in microseconds on the board's clock; None where nothing came back. `logits` are
-    the expected ones where their CRC is the chip's, unless the run fetches all; empty where they could not be fetched."""
+    """One decision of one intersection. Times in microseconds on the board's clock; None where nothing came back
+    (`response_us` also as `hil.link.Decision` has it). `logits` are the expected ones where their CRC is the chip's, unless the
+    run fetches all; empty where they could not be fetched."""
 
     decision: int
     intersection: str
