@@ -1,5 +1,6 @@
 """The main job on the emulated chip: it passes, and each of its verdicts is shown able to fail."""
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -212,6 +213,23 @@ def test_a_board_built_otherwise_fails_the_handshake(crossing: Job, built: dict[
         verdict = judge(job, policy, job.environment(policy), opened, footprint)
     assert [(check.name, check.outcome) for check in verdict.checks] == [("handshake", "fail")]
     assert "WrongFirmware" in verdict.check("handshake").measured and told in verdict.check("handshake").measured
+
+
+@pytest.mark.parametrize(("board", "kernel"), [("simavr", "unrolled"), ("host", "c")])
+def test_a_failed_handshakes_provenance_names_the_kernel_that_was_built(
+    crossing: Job, board: str, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hil.boards.host.HostBoard.boot_us", 100_000.0)
+    verdict = run_job(replace(crossing, board=board, firmware_flags=("-DTL_SILENT_AFTER=0",)))
+    assert failed(verdict) == {"handshake"} and verdict.provenance["kernel"] == kernel
+
+
+def test_nobody_knows_the_kernel_of_a_real_board_that_is_silent(crossing: Job) -> None:
+    master, slave = os.openpty()
+    verdict = run_job(replace(crossing, board=os.ttyname(slave)))
+    for handle in (master, slave):
+        os.close(handle)
+    assert failed(verdict) == {"handshake"} and verdict.provenance["kernel"] == "unknown"
 
 
 def test_garbage_fails(crossing: Job) -> None:
