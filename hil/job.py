@@ -177,6 +177,8 @@ def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progre
     if len(names) != count:
         boards, intersections = counted(len(names), "board"), counted(count, "intersection")
         raise InputError("--board", "", f"{boards} for {intersections}: list one for each, with commas")
+    if "" in names:
+        raise InputError("--board", "", f"{job.board!r} leaves a name empty")
     chips: list[_Chip] = []
     footprint: Footprint | None = None
     with contextlib.ExitStack() as stack:

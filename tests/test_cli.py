@@ -92,6 +92,8 @@ BAD_INPUT = [
     (["hil", "--network", "crossing", "--board", "/dev/ttyNone"], ["/dev/ttyNone"]),
     (["hil", "--board", "/dev/ttyA,/dev/ttyB"], ["--board", "are several boards: add --boards per-intersection"]),
     (["hil", "--network", "arterial", "--board", "x", "--boards", "per-intersection"], ["1 board for 3 intersections: list"]),
+    (["hil", "--network", "arterial", "--board", "host,,x", "--boards", "per-intersection"], ["--board: 'host,,x' leaves"]),
+    (["table", "--networks", "crossing,,arterial"], ["--networks: 'crossing,,arterial' leaves a name empty"]),
     (["share", "/dev/ttyNone", "--listen", "127.0.0.1:0"], ["/dev/ttyNone: there is no such port"]),
     (["hil", "--network", "crossing", "--engine", "sumo"], ["sumo", "builtin"]),
     (["hil", "--network", "crossing", "--clearance", "green"], ["green", "all_red"]),
