@@ -26,23 +26,23 @@ class BaudSetting(NamedTuple):
 def divisor(f_cpu_hz: int, baud: int) -> BaudSetting:
     """The setting that comes nearest; the divider by 16 where both are as near, since it samples more often.
     InputError if clock or rate lie outside of their range, or none comes within 2.5 %, which only 115200 at 8 MHz may miss."""
-    for what, value, (least, most), unit in (
-        ("clock", f_cpu_hz, CLOCK_RANGE_HZ, " Hz"),
-        ("baud rate", baud, BAUD_RANGE, ""),
+    for option, value, (least, most), unit in (
+        ("--f-cpu", f_cpu_hz, CLOCK_RANGE_HZ, " Hz"),
+        ("--baud", baud, BAUD_RANGE, ""),
     ):
         if not least <= value <= most:
-            raise InputError(what, "", f"{value}{unit} is outside of {least} to {most}{unit}")
+            raise InputError(option, "", f"{value}{unit} is outside of {least} to {most}{unit}")
     settings = [
         BaudSetting(ubrr, factor == 8, f_cpu_hz / (factor * (ubrr + 1)), _error_ppm(f_cpu_hz, baud, factor, ubrr) / 1e6)
         for factor in (16, 8)
         if 0 <= (ubrr := (f_cpu_hz + factor // 2 * baud) // (factor * baud) - 1) <= DIVISOR_MAX
     ]
     if not settings:
-        raise InputError("baud rate", "", f"{baud} is out of reach for a UART at {f_cpu_hz} Hz")
+        raise InputError("--baud", "", f"{baud} is out of reach for a UART at {f_cpu_hz} Hz")
     best = min(settings, key=lambda setting: abs(setting.error))
     if abs(best.error) > LIMIT and (f_cpu_hz, baud) != EXCEPTION:
         fault = f"{baud} at {f_cpu_hz} Hz: the nearest is {best.actual_baud:.0f}, off by {100 * best.error:+.1f} %"
-        raise InputError("baud rate", "", fault + f" (limit {100 * LIMIT:g} %)")
+        raise InputError("--baud", "", fault + f" (limit {100 * LIMIT:g} %)")
     return best
 
 

@@ -87,19 +87,21 @@ def build_firmware(
     build_dir: Path | None = None,
     extra_flags: Sequence[str] = (),
 ) -> Firmware:
-    """The firmware with this policy inside. The target "native" has the portable C whatever `kernel` says; `min_green_s`
-    (0..255) is the minimum green that the chip keeps where it is told the light's state. `extra_flags` go to the compiler
+    """The firmware with this policy inside. The target "native" has the portable C alone; `min_green_s` (0..255) is the minimum
+    green that the chip keeps where it is told the light's state. `extra_flags` go to the compiler
     (tests: firmware/include/faults.h).
 
     InputError for a policy that can't become firmware, a baud rate out of reach, a compiler that is missing;
     BuildError if compiling fails.
     """
-    policy_file = Path(policy_file).resolve()
-    policy_sha256 = _check_policy(policy_file)
+    named, policy_file = Path(policy_file), Path(policy_file).resolve()
+    policy_sha256 = _check_policy(named)
     if kernel not in ("auto", *KERNELS):
-        raise InputError("kernel", "", f"unknown kernel {kernel!r}{or_else(kernel, ['auto', *reversed(KERNELS)])}")
+        raise InputError("--kernel", "", f"unknown kernel {kernel!r}{or_else(kernel, ['auto', *reversed(KERNELS)])}")
+    if target == "native" and kernel not in ("auto", "c"):
+        raise InputError("--kernel", "", f"{kernel}: the board host has the portable C alone (c or auto)")
     if not 0 <= min_green_s <= 255:
-        raise InputError("minimum green", "", f"{min_green_s} s: the chip counts from 0 to 255")
+        raise InputError("--min-green", "", f"{min_green_s} s: the chip counts from 0 to 255")
     if target != "native":
         divisor(f_cpu_hz, baud)
     compiler = _compiler_version(target)
@@ -115,14 +117,15 @@ def build_firmware(
             "TINYLIGHT_MIN_GREEN_S": str(min_green_s),
             "PLATFORMIO_BUILD_FLAGS": " ".join(extra_flags),
         }
-        _build(folder, target, variables)
+        _build(folder, target, variables, named)
     if target == "native":
         return Firmware(folder / "firmware", None, None, target, f_cpu_hz, baud, policy_sha256)
     elf, hex_file, map_file = (folder / f"firmware.{suffix}" for suffix in ("elf", "hex", "map"))
     return Firmware(elf, hex_file, map_file, target, f_cpu_hz, baud, policy_sha256)
 
 
-def _build(folder: Path, target: Target, variables: dict[str, str]) -> None:
+def _build(folder: Path, target: Target, variables: dict[str, str], policy_file: Path) -> None:
+    """`policy_file` as the caller names it, for errors."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as draft:
         # "buildprog" leaves out PlatformIO's own size check: what doesn't fit is for our verdict to say.
@@ -133,7 +136,7 @@ def _build(folder: Path, target: Target, variables: dict[str, str]) -> None:
             variables=variables | {"PLATFORMIO_BUILD_DIR": draft},
         )
         if result.returncode != 0:
-            raise _failure(target, result)
+            raise _failure(target, result, policy_file)
         try:
             (Path(draft) / target).rename(folder)
         except OSError:
@@ -141,10 +144,14 @@ def _build(folder: Path, target: Target, variables: dict[str, str]) -> None:
                 raise
 
 
-def _failure(target: str, result: subprocess.CompletedProcess[str]) -> Exception:
+def _failure(target: str, result: subprocess.CompletedProcess[str], policy_file: Path) -> Exception:
     lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
     if any("avr/io.h: No such file" in line for line in lines):
         return InputError("avr-libc", "", "its headers are missing; install it: apt install avr-libc")
+    refused = f"Error: {policy_file.resolve()}: "  # by the generator, as firmware/extra_script.py tells it
+    if told := next((line for line in lines if line.startswith(refused)), None):
+        place, _, why = told.removeprefix(refused).partition(": ")
+        return InputError("--kernel", str(policy_file), why) if place == "kernel" else InputError(policy_file, place, why)
     return BuildError("\n".join([f"building the firmware for {target} failed:", *lines[-OUTPUT_LINES:]]))
 
 

@@ -6,7 +6,7 @@ import warnings
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from hil.commands.board import board
 from hil.commands.check import check
@@ -34,6 +34,18 @@ class _Commands(TyperGroup):
         if found is None:
             raise InputError(name, "", f"unknown command{did_you_mean(name, self.commands) or '; see --help'}")
         return found
+
+
+class _Command(TyperCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """InputError for an empty value, which would pass for the default or for the current folder."""
+        given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter in self.get_params(ctx):
+            value = given.get(parameter.name)
+            if "" in (value if isinstance(value, list | tuple) else [value]):
+                name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar
+                raise InputError(f"{name}", "", f"has no value; see {ctx.command_path} --help")
+        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
@@ -80,7 +92,7 @@ COMMANDS = (
     share,
 )
 for command in COMMANDS:
-    app.command()(command)
+    app.command(cls=_Command)(command)
 
 
 def run() -> int:

@@ -19,13 +19,17 @@ from model.evaluate import run
 from model.integer import IntegerPolicy
 from model.policy import Policy
 from streetflow.environment import Environment
+from streetflow.errors import InputError
+from streetflow.features import FEATURES, find_feature
 from streetflow.intersection import Intersection
+from streetflow.near import did_you_mean
 
 
 @dataclass(frozen=True)
 class DecisionRecord:
-    """One decision of one intersection. Times in microseconds on the board's clock; None where nothing came back. `logits` are
-    the expected ones where their CRC is the chip's, unless the run fetches all; empty where they could not be fetched."""
+    """One decision of one intersection. Times in microseconds on the board's clock; None where nothing came back
+    (`response_us` also as `hil.link.Decision` has it). `logits` are the expected ones where their CRC is the chip's, unless the
+    run fetches all; empty where they could not be fetched."""
 
     decision: int
     intersection: str
@@ -82,9 +86,19 @@ class Seat(NamedTuple):
     number: int
 
 
-def kept_features(policy: Policy) -> list[str]:
-    """Names of all features that any intersection of the policy keeps, each once, in order of appearance."""
-    return list(dict.fromkeys(feature.name for entry in policy.intersections for feature in entry.features))
+def kept_features(policy: Policy, policy_file: str = "policy") -> list[str]:
+    """Names of all features that any intersection of the policy keeps, each once, in order of appearance. InputError naming
+    the place of one that is unknown."""
+    names: dict[str, str] = {}
+    for number, part in enumerate(policy.intersections):
+        for f, feature in enumerate(part.features):
+            names.setdefault(feature.name, f"intersections[{number}].features[{f}].name")
+    for name, place in names.items():
+        try:
+            find_feature(name)
+        except InputError:
+            raise InputError(policy_file, place, f"unknown feature {name}{did_you_mean(name, FEATURES)}") from None
+    return list(names)
 
 
 def run_closed_loop(

@@ -3,9 +3,10 @@
 import contextlib
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from hil.boards import Board, SerialBoard, open_board
 from hil.boards.probe import answering_baud
@@ -45,6 +46,7 @@ from streetflow.errors import InputError
 from streetflow.network import Network, default_seed, find_network
 
 Progress = Callable[[str, int, int], None]  # what is being done, decisions made, decisions in all
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class Job:
     budget_s: float = BUDGET_S  # of a decision, round trip
     faults: FaultSpec | None = None  # what shall go wrong on the line
     firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
+    # What the options of `tinylight hil` are called where the job was asked for, as far as otherwise.
+    option_names: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         require_possible(self.f_cpu_hz, self.baud, self.budget_s)
@@ -86,17 +90,25 @@ class Job:
     def setting(self) -> Setting:
         """What the board's firmware must say of itself."""
         kernel = None if self.kernel == "auto" else self.kernel
-        return Setting(self.f_cpu_hz, self.baud, kernel, self.min_green_s or None)
+        return Setting(self.f_cpu_hz, self.baud, kernel, self.min_green_s or None, self.option_names)
 
     def environment(self, policy: Policy) -> Environment:
         return Environment(
             self.network,
             self.flow,
             engine=self.engine,
-            features=kept_features(policy),
+            features=kept_features(policy, str(self.policy_file)),
             clearance=self.clearance or policy.clearance,
             min_green_s=self.min_green_s,
         )
+
+
+class _Chip(NamedTuple):
+    """A board, the hash of the policy that it must hold, and the kernel that was put on it: UNKNOWN where nothing was."""
+
+    board: Board
+    policy_sha256: str
+    kernel: str
 
 
 def trained_policy(network: str) -> Path:
@@ -147,11 +159,13 @@ def run_job(job: Job, *, progress: Progress | None = None, opened: Board | None 
         board = opened
         if board is None:
             board = stack.enter_context(open_board(job.board, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
-        return judge(job, policy, environment, _faulty(board, job), footprint, progress=progress)
+        return _judge(job, policy, environment, [_chip(board, policy.sha256, firmware, job)], footprint, progress)
 
 
-def _faulty(board: Board, job: Job) -> Board:
-    return FaultyBoard(board, job.faults) if job.faults is not None else board
+def _chip(board: Board, policy_sha256: str, firmware: Firmware, job: Job) -> _Chip:
+    """With the job's faults on its line."""
+    kernel = UNKNOWN if isinstance(board, SerialBoard) else firmware.kernel
+    return _Chip(FaultyBoard(board, job.faults) if job.faults is not None else board, policy_sha256, kernel)
 
 
 def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progress: Progress | None) -> Verdict:
@@ -163,7 +177,9 @@ def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progre
     if len(names) != count:
         boards, intersections = counted(len(names), "board"), counted(count, "intersection")
         raise InputError("--board", "", f"{boards} for {intersections}: list one for each, with commas")
-    chips: list[tuple[Board, str]] = []
+    if "" in names:
+        raise InputError("--board", "", f"{job.board!r} leaves a name empty")
+    chips: list[_Chip] = []
     footprint: Footprint | None = None
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tinylight-")))
@@ -177,7 +193,7 @@ def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progre
                 return judge_fit(job, policy, firmware.kernel, size)
             footprint = _larger(footprint, size)
             board = stack.enter_context(open_board(name, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
-            chips.append((_faulty(board, job), alone.sha256))
+            chips.append(_chip(board, alone.sha256, firmware, job))
         return _judge(job, policy, environment, chips, footprint, progress)
 
 
@@ -211,32 +227,34 @@ def judge(
     *,
     progress: Progress | None = None,
 ) -> Verdict:
-    """Close the loop over an open board and judge it."""
-    return _judge(job, policy, environment, [(board, policy.sha256)], footprint, progress)
+    """Close the loop over an open board, whatever firmware it has, and judge it."""
+    return _judge(job, policy, environment, [_Chip(board, policy.sha256, UNKNOWN)], footprint, progress)
 
 
 def _judge(
     job: Job,
     policy: Policy,
     environment: Environment,
-    chips: Sequence[tuple[Board, str]],
+    chips: Sequence[_Chip],
     footprint: Footprint | None,
     progress: Progress | None,
 ) -> Verdict:
-    """The same over one board for all intersections or one for each, with the hash of the policy that it must hold."""
+    """The same over one chip for all intersections or one for each."""
     line_us = line_time_us(policy, job.baud)
     most_cycles = most_decision_cycles(policy)
-    links = [Link(board, budget_s=job.budget_s, most_decision_cycles=most_cycles) for board, _ in chips]
+    links = [Link(chip.board, budget_s=job.budget_s, most_decision_cycles=most_cycles) for chip in chips]
     fault = None
     try:
-        for link, (_, sha256) in zip(links, chips, strict=True):
-            link.hello(sha256, job.setting)
+        for link, chip in zip(links, chips, strict=True):
+            link.hello(chip.policy_sha256, job.setting)
     except LinkError as error:
         fault = f"{type(error).__name__}: {error}"
-        fault += _other_baud(error, chips)
-    description = chips[0][0].description if len(chips) == 1 else f"{len(chips)} boards: {chips[0][0].description}"
-    kernels = dict.fromkeys("unknown" if link.greeting is None else kernel_name(link.greeting) for link in links)
-    provenance = _provenance(job, policy, environment.seed, description, ", ".join(kernels))
+        fault += _other_baud(error, chips, job.option_names.get("--baud", "--baud"))
+    description = chips[0].board.description if len(chips) == 1 else f"{len(chips)} boards: {chips[0].board.description}"
+    kernels = [
+        chip.kernel if link.greeting is None else kernel_name(link.greeting) for link, chip in zip(links, chips, strict=True)
+    ]
+    provenance = _provenance(job, policy, environment.seed, description, ", ".join(dict.fromkeys(kernels)))
     handshake = check_handshake(fault, policy.sha256)
     if fault is not None:
         return Verdict([handshake], provenance, _figures(job, None, None, footprint, None))
@@ -254,7 +272,7 @@ def _judge(
     result = run_closed_loop(environment, policy, seats, policy_file=str(job.policy_file), logits=job.logits, on_decision=told)
     stack_bytes = _stack_bytes(links, footprint)
     counters = Counters.sum(link.counters for link in links)
-    injected = dict(sum((board.injected for board, _ in chips if isinstance(board, FaultyBoard)), Counter()))
+    injected = dict(sum((chip.board.injected for chip in chips if isinstance(chip.board, FaultyBoard)), Counter()))
     reference = run_reference(job.environment(policy), policy, policy_file=str(job.policy_file))
     checks = [
         handshake,
@@ -272,13 +290,13 @@ def _judge(
     return Verdict(checks, provenance, figures, result.records)
 
 
-def _other_baud(fault: LinkError, chips: Sequence[tuple[Board, str]]) -> str:
+def _other_baud(fault: LinkError, chips: Sequence[_Chip], option: str) -> str:
     """Where a real board is silent or talks garbage: the baud rate at which it answers, as the end of a message."""
     if not isinstance(fault, NoAnswer | GarbageAnswer):
         return ""
-    for board, _ in chips:
+    for board in (chip.board for chip in chips):
         if isinstance(board, SerialBoard) and (baud := answering_baud(board)):
-            return f"; not at {board.baud} baud, but at {baud} the board answers: use --baud {baud}"
+            return f"; not at {board.baud} baud, but at {baud} the board answers: use {option} {baud}"
     return ""
 
 

@@ -55,8 +55,9 @@ WHOLE_TRIES = 2  # of a request in one piece, before it goes in parts
 class Decision:
     """A decision in hand. Times are microseconds on the board's clock.
 
-    `response_us`: last request bit to first reply bit, of the try that was answered. `round_trip_us`: first byte of the first
-    try to the last byte of the reply, retries included. `tries` counts all frames that it took to ask.
+    `response_us`: last request bit to first reply bit, of the try that was answered; None where a retry was answered sooner
+    than the chip had computed: from memory, or it is an earlier try's answer, come late. `round_trip_us`: first byte of the
+    first try to the last byte of the reply, retries included. `tries` counts all frames that it took to ask.
     """
 
     action: int
@@ -64,7 +65,7 @@ class Decision:
     compute_cycles: int
     logits_crc: int
     logits: tuple[int, ...]  # empty unless asked for
-    response_us: float
+    response_us: float | None
     round_trip_us: float
     tries: int
 
@@ -129,7 +130,8 @@ class Link:
                 elif fault.code != ErrorCode.BAD_PARTS:
                     raise
         round_trip_us, tries = self.board.timing().reply_end_us - begin_us, self.counters.sent - sent_before
-        self._exchanger.pace.note_compute(self._chip_us(answer.reply.compute_cycles))
+        compute_us = self._chip_us(answer.reply.compute_cycles)
+        self._exchanger.pace.note_compute(compute_us)
         self._last = intersection, self._exchanger.sequence, answer.reply
         return Decision(
             action=answer.reply.action,
@@ -137,7 +139,7 @@ class Link:
             compute_cycles=answer.reply.compute_cycles,
             logits_crc=answer.reply.logits_crc,
             logits=self.last_logits() if logits else (),
-            response_us=answer.response_us,
+            response_us=answer.response_us if answer.tries == 1 or answer.response_us >= compute_us else None,
             round_trip_us=round_trip_us,
             tries=tries,
         )

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from hil.boards import Board
     from hil.job import Job
     from hil.verdict import Verdict
+    from streetflow.errors import InputError
 
 NO_BOARD = "needs a board: run pytest with --hil=simavr, --hil=host or --hil=PORT (a serial port or pyserial URL)"
 FIXTURES = {"board", "closed_loop", "hil_job"}
 OPTIONS = {"--board": "--hil"} | {
     f"--{name}": f"--hil-{name}" for name in ("network", "policy", "baud", "f-cpu", "budget", "faults", "kernel")
 }  # of the command line, and what they are called here
+OPTION_NAMES = OPTIONS | {"--min-green": "min_green_s"}  # a test's own change to the job
 RUN_PROPERTY = "hil.run"  # of a test's report: a row of the summary; reports also come from the workers of pytest-xdist
 
 
@@ -95,17 +97,26 @@ def _uses_our_fixture(item: pytest.Item) -> bool:
 
 
 @contextmanager
-def _bad_input_told() -> Iterator[None]:
+def _bad_input_told(config: pytest.Config) -> Iterator[None]:
     """Bad input fails the test with the one line that says what is wrong, as the command line does."""
     from hil.build import BuildError
     from streetflow.errors import InputError
 
     try:
         yield
-    except (InputError, BuildError) as fault:
-        text = str(fault)
-        option = next((name for name in OPTIONS if text.startswith(f"{name}: ")), "")
-        raise pytest.fail.Exception(OPTIONS.get(option, "") + text.removeprefix(option), pytrace=False) from None
+    except BuildError as fault:
+        raise pytest.fail.Exception(str(fault), pytrace=False) from None
+    except InputError as fault:
+        raise pytest.fail.Exception(_told(fault, config), pytrace=False) from None
+
+
+def _told(fault: "InputError", config: pytest.Config) -> str:
+    """The fault with the option's name: this plugin's for the command line's, and in front of an option's value."""
+    if fault.file in OPTION_NAMES:
+        return OPTION_NAMES[fault.file] + str(fault).removeprefix(fault.file)
+    values = {name: config.getoption(name) for name in OPTIONS.values()}
+    option = next((name for name, value in values.items() if value and Path(str(value)) == Path(fault.file)), None)
+    return f"{option}: {fault}" if option else str(fault)
 
 
 @pytest.fixture(scope="session")
@@ -114,11 +125,15 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
     from hil.boards.find_port import AUTO, find_port
     from hil.fault_spec import FaultSpec
     from hil.job import Job
+    from streetflow.errors import InputError
 
     option = request.config.getoption
     network, board = option("--hil-network"), option("--hil")
     policy = option("--hil-policy")
-    with _bad_input_told():
+    with _bad_input_told(request.config):
+        for name in OPTIONS.values():
+            if option(name) == "":
+                raise InputError(name, "", "has no value")
         return Job.named(
             network,
             0,
@@ -129,16 +144,17 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
             budget_s=option("--hil-budget"),
             faults=FaultSpec.parse(option("--hil-faults")) if option("--hil-faults") else None,
             kernel=option("--hil-kernel"),
+            option_names=OPTION_NAMES,
         )
 
 
 @pytest.fixture(scope="session")
-def board(hil_job: "Job") -> Iterator["Board"]:
+def board(request: pytest.FixtureRequest, hil_job: "Job") -> Iterator["Board"]:
     """The board that was asked for, open, holding the firmware of the policy."""
     from hil.boards import open_board
     from hil.job import build
 
-    with _bad_input_told():
+    with _bad_input_told(request.config):
         firmware, _ = build(hil_job)
         opened = open_board(hil_job.board, firmware, f_cpu_hz=hil_job.f_cpu_hz, baud=hil_job.baud)
     with opened:
@@ -155,7 +171,7 @@ def closed_loop(request: pytest.FixtureRequest, hil_job: "Job") -> Callable[...,
     def run(**changes: object) -> "Verdict":
         job = replace(hil_job, **changes)  # type: ignore[arg-type]
         opened = request.getfixturevalue("board") if job.board == hil_job.board else None
-        with _bad_input_told():
+        with _bad_input_told(request.config):
             verdict = run_job(job, opened=opened if isinstance(opened, SerialBoard) else None)  # a port can't be opened twice
         for check in verdict.checks:
             shown = f"{check.outcome}: {check.measured} (limit {check.limit})"

@@ -1,7 +1,8 @@
 """How a firmware must have been built, for what is reckoned from it (latencies, the minimum green) to be true."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from hil.baud import BAUD_RANGE, CLOCK_RANGE_HZ
 from hil.build import KERNELS
@@ -34,20 +35,21 @@ class Setting:
     baud: int | None = None
     kernel: str | None = None  # one of hil.build.KERNELS
     min_green_s: int | None = None
+    option_names: Mapping[str, str] = field(default_factory=dict, compare=False)  # as of hil.job.Job
 
     def differences(self, greeting: HelloReply) -> list[str]:
         """Each thing that the firmware has otherwise, with both values. The host build has neither clock nor line (HELLO tells
         0), and one kernel only."""
-        found = []
+        compared: list[tuple[str, object, object, str, str]] = []
         if greeting.f_cpu_hz:
-            found += [
-                _difference("clock", greeting.f_cpu_hz, self.f_cpu_hz, " Hz", "--f-cpu"),
-                _difference("line rate", greeting.baud, self.baud, " baud", "--baud"),
-                _difference("kernel", kernel_name(greeting), self.kernel, "", "--kernel"),
+            compared += [
+                ("clock", greeting.f_cpu_hz, self.f_cpu_hz, " Hz", "--f-cpu"),
+                ("line rate", greeting.baud, self.baud, " baud", "--baud"),
+                ("kernel", kernel_name(greeting), self.kernel, "", "--kernel"),
             ]
-        found.append(_difference("minimum green", greeting.min_green_s, self.min_green_s, " s", "--min-green"))
-        return [each for each in found if each]
-
-
-def _difference(what: str, told: object, asked: object, unit: str, option: str) -> str:
-    return f"its {what} is {told}{unit}, not {asked}{unit} ({option})" if asked not in (None, told) else ""
+        compared.append(("minimum green", greeting.min_green_s, self.min_green_s, " s", "--min-green"))
+        return [
+            f"its {what} is {told}{unit}, not {asked}{unit} ({self.option_names.get(option, option)})"
+            for what, told, asked, unit, option in compared
+            if asked not in (None, told)
+        ]

@@ -213,7 +213,7 @@ def test_a_lost_reply_is_fetched_again_without_new_work(real: Board, policy: Pol
     assert decision.tries == 2
     assert decision.logits_crc == logits_checksum(IntegerPolicy(policy.intersections[0]).logits([NO_ZEROS] * 21))
     assert decision.round_trip_us > 33_000, "the first try's share of the budget is in it"
-    assert decision.response_us < 33_000
+    assert decision.response_us is None if real.name == "simavr" else decision.response_us < 33_000, "it is from memory"
     stats = link.stats()
     assert (stats.decisions, stats.repeats_served) == (1, 1)
 

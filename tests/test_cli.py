@@ -1,6 +1,7 @@
 """The command line: exit codes, one clear line for bad input, JSON results."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from model.policy import load_policy, save_policy
 from streetflow.errors import InputError
 from streetflow.network import parse_flows
+from tests.random_policy import write_random_policy
 from tests.run_cli import tinylight
 
 
@@ -90,6 +92,8 @@ BAD_INPUT = [
     (["hil", "--network", "crossing", "--board", "/dev/ttyNone"], ["/dev/ttyNone"]),
     (["hil", "--board", "/dev/ttyA,/dev/ttyB"], ["--board", "are several boards: add --boards per-intersection"]),
     (["hil", "--network", "arterial", "--board", "x", "--boards", "per-intersection"], ["1 board for 3 intersections: list"]),
+    (["hil", "--network", "arterial", "--board", "host,,x", "--boards", "per-intersection"], ["--board: 'host,,x' leaves"]),
+    (["table", "--networks", "crossing,,arterial"], ["--networks: 'crossing,,arterial' leaves a name empty"]),
     (["share", "/dev/ttyNone", "--listen", "127.0.0.1:0"], ["/dev/ttyNone: there is no such port"]),
     (["hil", "--network", "crossing", "--engine", "sumo"], ["sumo", "builtin"]),
     (["hil", "--network", "crossing", "--clearance", "green"], ["green", "all_red"]),
@@ -97,6 +101,12 @@ BAD_INPUT = [
     (["hil", "--network", "crossing", "--f-cpu", "0"], ["--f-cpu: 0 Hz is out of range: 1000000 to 20000000"]),
     (["hil", "--network", "crossing", "--f-cpu", "4294967296"], ["--f-cpu: 4294967296 Hz is out of range"]),
     (["hil", "--network", "crossing", "--board", "host", "--baud", "-5"], ["--baud: -5 baud is out of range: 1200 to 2000000"]),
+    (
+        ["hil", "--network", "crossing", "--board", "host", "--kernel", "table"],
+        ["--kernel: table: the board host has"],
+    ),
+    (["size", "--kernel", "tabel"], ["--kernel: unknown kernel 'tabel'; did you mean table?"]),
+    (["size", "--f-cpu", "1000000", "--baud", "19200"], ["--baud: 19200 at 1000000 Hz: the nearest is 17857"]),
     (["hil", "--network", "crossing", "--budget", "inf"], ["--budget: inf s"]),
     (["hil", "--network", "crossing", "--faults", "seed=" + "9" * 5000], ["--faults", "is no fault"]),
     (["hil", "--network", "crossing", "--faults", "reset@" + "9" * 5000], ["--faults", "is no event"]),
@@ -208,6 +218,29 @@ def test_policy_of_another_decision_interval(
     assert capsys.readouterr().err.strip() == f"tinylight: {fault}"
 
 
+@pytest.mark.parametrize(("name", "hint"), [("nonsense", ""), ("phase_2_presure", "; did you mean phase_2_pressure")])
+def test_policy_with_an_unknown_feature(
+    name: str,
+    hint: str,
+    crossing_policy: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    draft = load_policy(crossing_policy)
+    features = draft.intersections[0].features
+    named = [features[0].model_copy(update={"name": name}), *features[1:]]
+    part = draft.intersections[0].model_copy(update={"features": named})
+    draft = draft.model_copy(update={"intersections": [part]})
+    save_policy(draft.model_copy(update={"sha256": draft.compute_sha256()}), tmp_path / "badfeat.json")
+    monkeypatch.chdir(tmp_path)
+    place = "badfeat.json: intersections[0].features[0].name"
+    assert tinylight("hil", "--policy", "badfeat.json") == 2
+    assert one_line(capsys).startswith(f"tinylight: {place}: unknown feature {name}{hint}")
+    assert tinylight("evaluate", "--network", "crossing", "--integer", "--agent", "badfeat.json", "--flows", "0") == 2
+    assert one_line(capsys).startswith(f"tinylight: {place}: unknown feature {name}")
+
+
 def test_policy_of_wrong_dimensions(crossing_policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content = json.loads(crossing_policy.read_text())
     content["intersections"][0]["layer2"]["weights"].pop()
@@ -262,6 +295,15 @@ def test_missing_compiler(
     assert tinylight("size", "--policy", str(crossing_policy)) == 2
     error = capsys.readouterr().err
     assert "avr-gcc" in error and "apt" in error
+
+
+def test_a_kernel_that_no_flash_could_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The generator refuses it in the middle of a build, whose log is not shown."""
+    district = tmp_path / "district.json"
+    write_random_policy(district, shapes=[((12, 9), (18, 20), 9)] * 12)
+    assert tinylight("size", "--kernel", "unrolled", "--policy", str(district)) == 2
+    fault = r"unrolled takes 1\d{5} bytes, too much even for measuring; take table"
+    assert re.fullmatch(f"tinylight: --kernel: {re.escape(str(district))}: {fault}", one_line(capsys))
 
 
 def test_evaluate_writes_rows(tmp_path: Path) -> None:

@@ -94,6 +94,34 @@ def test_a_file_in_the_place_of_the_folder_that_a_file_should_be_in(
     refused(command, "file/below.png", capsys, monkeypatch)
 
 
+def with_values() -> list[tuple[str, str]]:
+    """Every command with every option that takes a value, and with its argument."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    return [
+        (name, parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar)
+        for name, command in commands.items()
+        for parameter in command.params
+        if not getattr(parameter, "is_flag", False)
+    ]
+
+
+@pytest.mark.parametrize(("command", "option"), with_values())
+def test_an_empty_value_is_refused(command: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything else is found out, and nowhere taken for the default or this folder."""
+    before = sorted(Path.cwd().rglob("*"))
+    assert tinylight(command, *([option] if option.startswith("-") else []), "") == 2
+    out, error = capsys.readouterr()
+    assert (out, error) == ("", f"tinylight: {option}: has no value; see tinylight {command} --help\n")
+    assert sorted(Path.cwd().rglob("*")) == before
+
+
+def test_an_empty_value_among_others_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tinylight("hil", "--network", "crossing", "--network=", "--board", "host") == 2
+    assert capsys.readouterr().err == "tinylight: --network: has no value; see tinylight hil --help\n"
+    assert tinylight("check", "crossing", "") == 2
+    assert "has no value" in capsys.readouterr().err
+
+
 def test_no_place_is_forgotten() -> None:
     """What commands take as a path; a few take names too, and are in the lists without being asked for here."""
     group = typer.main.get_command(app)

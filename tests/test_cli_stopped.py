@@ -1,6 +1,7 @@
 """Ctrl-C is one line and exit code 130, whenever it comes: as a command, in a process of its own."""
 
 import os
+import signal
 import subprocess
 import sys
 import tomllib
@@ -48,6 +49,24 @@ def test_after_the_verdict(late: str, ending: tuple[int, str]) -> None:
     before += f"def last():\n    {late}\n    return listed()\nstreetflow.network.list_networks = last"
     run = tinylight("networks", before=before)
     assert "crossing" in run.stdout and (run.returncode, run.stderr) == ending
+
+
+@pytest.mark.parametrize(("number", "ending"), [(signal.SIGINT, (130, "tinylight: stopped\n")), (signal.SIGTERM, (0, ""))])
+@pytest.mark.parametrize("command", ["board", "share"])
+def test_what_runs_until_it_is_stopped(command: str, number: int, ending: tuple[int, str]) -> None:
+    """It lets go of its port before it leaves."""
+    master, slave = os.openpty()
+    arguments = ["board"] if command == "board" else ["share", os.ttyname(slave), "--listen", "127.0.0.1:0"]
+    run = [sys.executable, "-c", "from hil.entry import main; main()", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        assert "Ctrl-C ends it." in process.stdout.readline()
+        process.send_signal(number)
+        told = process.communicate(timeout=60)[1]
+    for handle in (master, slave):
+        os.close(handle)
+    assert (process.returncode, told) == ending
 
 
 def test_ignored_in_a_shells_background() -> None:

@@ -1,5 +1,6 @@
 """The main job on the emulated chip: it passes, and each of its verdicts is shown able to fail."""
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -175,7 +176,7 @@ def test_one_weight_changed_on_the_chip_fails_equality(crossing: Job) -> None:
 
 
 @pytest.mark.parametrize(
-    ("board", "asked", "runs"), [("host", "unrolled", "c"), ("host", "auto", "c"), ("simavr", "auto", "unrolled")]
+    ("board", "asked", "runs"), [("host", "c", "c"), ("host", "auto", "c"), ("simavr", "auto", "unrolled")]
 )
 def test_the_provenance_names_the_kernel_that_runs(crossing: Job, board: str, asked: str, runs: str) -> None:
     verdict = run_job(replace(crossing, board=board, kernel=asked, budget_s=WALL_CLOCK_BUDGET_S))
@@ -212,6 +213,23 @@ def test_a_board_built_otherwise_fails_the_handshake(crossing: Job, built: dict[
         verdict = judge(job, policy, job.environment(policy), opened, footprint)
     assert [(check.name, check.outcome) for check in verdict.checks] == [("handshake", "fail")]
     assert "WrongFirmware" in verdict.check("handshake").measured and told in verdict.check("handshake").measured
+
+
+@pytest.mark.parametrize(("board", "kernel"), [("simavr", "unrolled"), ("host", "c")])
+def test_a_failed_handshakes_provenance_names_the_kernel_that_was_built(
+    crossing: Job, board: str, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hil.boards.host.HostBoard.boot_us", 100_000.0)
+    verdict = run_job(replace(crossing, board=board, firmware_flags=("-DTL_SILENT_AFTER=0",)))
+    assert failed(verdict) == {"handshake"} and verdict.provenance["kernel"] == kernel
+
+
+def test_nobody_knows_the_kernel_of_a_real_board_that_is_silent(crossing: Job) -> None:
+    master, slave = os.openpty()
+    verdict = run_job(replace(crossing, board=os.ttyname(slave)))
+    for handle in (master, slave):
+        os.close(handle)
+    assert failed(verdict) == {"handshake"} and verdict.provenance["kernel"] == "unknown"
 
 
 def test_garbage_fails(crossing: Job) -> None:
@@ -283,7 +301,7 @@ def test_a_line_that_is_too_slow_is_told(crossing: Job) -> None:
 def test_at_8_mhz_every_decision_is_in_time_or_the_rate_is_refused(crossing: Job, baud: int) -> None:
     job = replace(crossing, f_cpu_hz=8_000_000, baud=baud)
     if baud == 230_400:
-        with pytest.raises(InputError, match=r"^baud rate: 230400 at 8000000 Hz: the nearest is 250000, off by \+8.5 %"):
+        with pytest.raises(InputError, match=r"^--baud: 230400 at 8000000 Hz: the nearest is 250000, off by \+8.5 %"):
             run_job(job)
         return
     verdict = run_job(job)

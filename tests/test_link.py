@@ -240,6 +240,33 @@ def test_a_late_answer_to_an_earlier_try_counts_from_that_try() -> None:
     assert decision.round_trip_us > 40_000
 
 
+@pytest.mark.parametrize(
+    ("compute_us", "response_us"), [(30_000, pytest.approx(30_000)), (40_000, None), (60_000, None)], ids=str
+)
+def test_no_response_is_shorter_than_the_chip_has_computed(compute_us: float, response_us: float | None) -> None:
+    """The first try's answer, come after a second try that went out while the chip was at it."""
+    link = Link(slow(compute_us))
+    link.hello(SHA256)
+    decision = link.decide(0, VALUES)
+    assert decision.response_us == response_us and decision.tries == (2 if response_us is None else 1)
+    assert decision.round_trip_us > compute_us
+
+
+def test_an_answer_from_memory_has_no_response_time() -> None:
+    """The chip sends again at once what it had computed for the damaged first reply."""
+
+    def damaged(request: Frame) -> list[bytes]:
+        return [b"\x05" + reply_to(request)[1:]]
+
+    def remembered(request: Frame) -> list[Late]:
+        return [Late(300, reply_to(request))]
+
+    link, _ = linked(damaged, remembered)
+    decision = link.decide(0, VALUES)
+    assert decision.tries == 2 and decision.compute_cycles == DECISION.compute_cycles
+    assert decision.response_us is None
+
+
 def test_garbage_before_the_reply_is_passed_over() -> None:
     def noisy(request: Frame) -> list[bytes]:
         return [b"\x05\x01", b"\x02\x00", b"\x00", reply_to(request)]

@@ -1,12 +1,11 @@
 """`tinylight board`: an Arduino Uno for whoever has none."""
 
-import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hil.commands.common import say
+from hil.commands.common import run_until_stopped, say
 
 F_CPU_HZ = 16_000_000  # of an Uno
 
@@ -46,9 +45,7 @@ def board(
         port = PseudoTerminal(link)
         try:
             uno = EmulatedUno(chip, port, tell=lambda text: say(text, style="dim"))
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda *_: uno.stop())
-            say(f"Arduino Uno at {link or port.name} (emulated; bootloader {loader.name}). Ctrl-C ends it.")
-            uno.run()
+            begun = f"Arduino Uno at {link or port.name} (emulated; bootloader {loader.name}). Ctrl-C ends it."
+            run_until_stopped(begun, uno.run, uno.stop)
         finally:
             port.close()

@@ -1,5 +1,7 @@
 """What the commands share: consoles, options, progress, and checks of input that all of them make."""
 
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +19,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from hil.entry import STOPPED
 from streetflow import writable
 from streetflow.errors import InputError
 
@@ -65,6 +68,22 @@ def require_writable(*files: Path | None) -> None:
         if file in asked[:number]:
             raise InputError(file, "", "two results can't be written to one file")
         writable.require_writable(file)
+
+
+def run_until_stopped(begun: str, run: Callable[[], None], stop: Callable[[], None]) -> None:
+    """Says `begun`, and runs what Ctrl-C (exit code STOPPED) or SIGTERM (0) ends in good order, by `stop`."""
+    received: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        received.append(number)
+        stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    say(begun)
+    run()
+    if signal.SIGINT in received:
+        raise typer.Exit(STOPPED)
 
 
 def progress_bar(*columns: ProgressColumn) -> Progress:

@@ -1,11 +1,10 @@
 """`tinylight share`: a board on this machine for the whole network."""
 
-import signal
 from typing import Annotated
 
 import typer
 
-from hil.commands.common import say
+from hil.commands.common import run_until_stopped
 from streetflow.errors import InputError
 
 
@@ -27,7 +26,4 @@ def share(
     if is_no_port(port):
         raise InputError(port, "", NO_PORT)
     server = PortServer(port, host, int(number))
-    for kind in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(kind, lambda *_: server.stop())
-    say(f"{port} is at {server.url}. Ctrl-C ends it.")
-    server.run()
+    run_until_stopped(f"{port} is at {server.url}. Ctrl-C ends it.", server.run, server.stop)

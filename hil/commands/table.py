@@ -126,6 +126,8 @@ def _networks(text: str) -> list[str]:
     from streetflow.network import find_network
 
     names = list(PAPER_NETWORKS) if text == "paper" else [name.strip() for name in text.split(",")]
+    if "" in names:
+        raise InputError("--networks", "", f"{text!r} leaves a name empty")
     return [find_network(name).name for name in dict.fromkeys(names)]
 
 
