@@ -135,23 +135,24 @@ def list_networks() -> list[Network]:
     return found
 
 
-def parse_flows(text: str, count: int) -> list[int]:
-    """Flow numbers of `0-4,7` in order, each once. InputError if it isn't such a list or names a flow >= count."""
+def parse_flows(text: str, count: int, option: str = "--flows") -> list[int]:
+    """Flow numbers of `0-4,7` in order, each once. InputError, naming the option, if it isn't such a list or names a flow
+    >= count."""
     numbers: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise InputError("--flows", "", f"{_shown(part)} is not a number or a range such as 0-9")
-        start, end = _flow_number(first, count), _flow_number(last if dash else first, count)
+            raise InputError(option, "", f"{_shown(part)} is not a number or a range such as 0-9")
+        start, end = (_flow_number(digits, count, option) for digits in (first, last if dash else first))
         if end < start:
-            raise InputError("--flows", "", f"{part!r} runs backwards")
+            raise InputError(option, "", f"{part!r} runs backwards")
         numbers += [number for number in range(start, end + 1) if number not in numbers]
     return numbers
 
 
-def _flow_number(digits: str, count: int) -> int:
+def _flow_number(digits: str, count: int, option: str) -> int:
     if len(digits) > 9 or int(digits) >= count:
-        raise InputError("--flows", "", f"there is no flow {_shown(digits)}: the network has flows 0 to {count - 1}")
+        raise InputError(option, "", f"there is no flow {_shown(digits)}: the network has flows 0 to {count - 1}")
     return int(digits)
 
 

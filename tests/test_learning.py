@@ -255,7 +255,7 @@ def test_a_foreign_or_broken_checkpoint_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_budget_that_nothing_fits_is_refused_before_training() -> None:
-    with pytest.raises(InputError, match="budget: too little for 2 features at an intersection"):
+    with pytest.raises(InputError, match=r"max_parameters: 30 is too little for 2 features at an intersection: at least 51$"):
         train(toys(), [1], LSB, dataclasses.replace(TINY, max_parameters=30))
     small = train(toys(), [1], LSB, dataclasses.replace(TINY, max_parameters=70))
     assert small is not None and small.choice.hidden[0].tolist() == [4, 3]
