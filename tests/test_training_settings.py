@@ -121,3 +121,25 @@ def test_a_settings_file_that_is_none_is_refused(text: str) -> None:
 def test_numpys_numbers_and_whole_numbers_for_real_ones_will_do() -> None:
     config = TrainingConfig(batch=np.int64(8), gamma=1, beta=np.float32(0.5))  # type: ignore[arg-type]
     assert dataclasses.replace(config, layer2_dims=(4,)).layer2_dims == (4,)
+
+
+@pytest.mark.parametrize(("flows", "fault"), [("1-", "'1-' is not a number"), ("77", "no flow '77'"), ("3-1", "backwards")])
+def test_faulty_flows_name_their_option(flows: str, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "--also-flows", flows)
+    assert line.startswith("--also-flows: ") and fault in line
+
+
+@pytest.mark.parametrize("given", ["--set gamma=1", "--kept-features 3", "--json o.json"])
+def test_a_baseline_names_the_option_that_it_does_not_take(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "--model", "FRAP", *given.split())
+    assert line == f"{given.split()[0]}: a baseline has the paper's settings and doesn't take this"
+
+
+def test_a_fault_is_told_alone_beside_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing goes on from anywhere then."""
+    pytest.importorskip("torch", reason="torch is not installed (extra: train)")
+    Path("x.json.checkpoint").write_bytes(b"nonsense")
+    for arguments in (["--max-parameters", "3"], ["--features", "relase"], []):
+        assert tinylight("train", "--network", "crossing", "--out", "x.json", *arguments) == 2
+        out, error = capsys.readouterr()
+        assert out == "" and error.count("\n") == 1
