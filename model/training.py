@@ -204,8 +204,11 @@ def train(
             "best": [[_snapshot_state(each) for each in kept] for kept in best],
         }
         temporary = checkpoint.with_name(f".{checkpoint.name}.{os.getpid()}.tmp")
-        torch.save(state, temporary)
-        temporary.replace(checkpoint)
+        try:
+            torch.save(state, temporary)
+            temporary.replace(checkpoint)
+        finally:
+            temporary.unlink(missing_ok=True)  # stopped while it was written
 
     for environment in environments:
         if isinstance(environment, FlowRotation):
