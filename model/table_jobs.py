@@ -11,6 +11,7 @@ from typing import Any
 from model.baselines import BASELINES
 from model.evaluate import EvaluationRow, evaluate
 from model.table_cells import Cell, Outcome, artefact_file, cell_file, file_hashes, load_cell, save_cell
+from model.table_compare import row_label
 from model.table_settings import settings_named, settings_names, tinylight_settings
 from streetflow.controllers import CONTROLLERS
 from streetflow.errors import InputError
@@ -86,6 +87,15 @@ def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -
                 some = tuple(flows[first : first + step])
                 jobs.append(Job(name, model, some, units * len(some)))
     return jobs, dashes
+
+
+def planned_labels(jobs: Sequence[Job]) -> list[str]:
+    """Labels of the rows that the jobs will give, each once."""
+    labels: list[str] = []
+    for model in dict.fromkeys(job.model for job in jobs):
+        two = model.startswith(f"{TINYLIGHT}.")
+        labels += [row_label(model, arithmetic) for arithmetic in ("float", "integer")] if two else [model]
+    return labels
 
 
 def identity(network: Network, model: str, flow: int) -> dict[str, Any]:

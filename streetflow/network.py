@@ -12,6 +12,7 @@ import contextlib
 import os
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,14 +81,16 @@ def default_seed(flow: int) -> int:
 
 
 def find_network(name: str) -> Network:
-    """The network called ``name``; raises UnknownNetwork (an InputError) if there is none."""
+    """The network called ``name``; raises UnknownNetwork (an InputError) if there is none, InputError if it has no flows."""
     if name in scenarios.SCENARIOS:
         return _built_in(name)
-    for base in _listed_folders():
-        folder = base / name
-        # A name is one folder's name: "../x" or "a/b" or "" would leave the folders that the user listed.
-        if name == Path(name).name and _is_network(folder):
+    # A name is one folder's name: "../x" or "a/b" or "" would leave the folders that the user listed.
+    folders = [base / name for base in _listed_folders()] if name and name == Path(name).name else []
+    for folder in folders:
+        if _is_network(folder):
             return _data_set(folder)
+    for folder in folders:
+        _require_flows(folder)
     raise UnknownNetwork(name, network_names())
 
 
@@ -106,28 +109,24 @@ def network_of(place: str) -> Network:
         raise InputError(folder, "roadnet.json", "missing: a network's folder, or a flow file's, holds it")
     if path.is_file():
         return Network(folder.name, folder / "roadnet.json", (path,), _horizon_s(folder))
-    if not _is_network(folder):
-        raise InputError(folder, "flow_0.json", "missing: a network's folder holds it")
+    _require_flows(folder)
     return _data_set(folder)
 
 
 def network_names() -> list[str]:
     """Names of all networks in search order, each once. Cheap: nothing is written or parsed."""
-    names = list(scenarios.SCENARIOS)
-    for base in _listed_folders():
-        with contextlib.suppress(OSError):
-            names += sorted(entry.name for entry in base.iterdir() if _is_network(entry))
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys([*scenarios.SCENARIOS, *_names(_is_network)]))
 
 
 def list_networks() -> list[Network]:
     """All networks in search order; the first of equal names wins. A folder or data set that can't be read is left out, with an
-    InputWarning. InputError where the built-in ones can't be made."""
+    InputWarning, and so is one without flows. InputError where the built-in ones can't be made."""
     for folder, why in _unreadable_folders():
         warnings.warn(f"{DATA_VARIABLE} lists {folder}, which can't be read: {why}", InputWarning, stacklevel=2)
-    names = network_names()
-    found = [find_network(name) for name in names if name in scenarios.SCENARIOS]
-    for name in names[len(found) :]:
+    found = [find_network(name) for name in scenarios.SCENARIOS]
+    for name in dict.fromkeys([*network_names(), *_names(_has_roadnet)]):
+        if name in scenarios.SCENARIOS:
+            continue
         try:
             found.append(find_network(name))
         except InputError as fault:
@@ -183,8 +182,29 @@ def _unreadable_folders() -> list[tuple[Path, str]]:
     return found
 
 
+def _names(belongs: Callable[[Path], bool]) -> list[str]:
+    """Names of the folders that belong, in the listed ones."""
+    names = []
+    for base in _listed_folders():
+        with contextlib.suppress(OSError):
+            names += sorted(entry.name for entry in base.iterdir() if belongs(entry))
+    return names
+
+
+def _has_roadnet(folder: Path) -> bool:
+    return os.path.isfile(folder / "roadnet.json")  # never raises, as Path's may
+
+
 def _is_network(folder: Path) -> bool:
-    return os.path.isfile(folder / "roadnet.json") and os.path.isfile(folder / "flow_0.json")  # never raises, as Path's may
+    return _has_roadnet(folder) and os.path.isfile(folder / "flow_0.json")
+
+
+def _require_flows(folder: Path) -> None:
+    """InputError for a road network without demand."""
+    if _has_roadnet(folder) and not _is_network(folder):
+        raise InputError(
+            folder, "flow_0.json", "missing: a network's folder holds flow_0.json, flow_1.json, ... beside roadnet.json"
+        )
 
 
 def _data_set(folder: Path) -> Network:
