@@ -84,12 +84,10 @@ def find_network(name: str) -> Network:
     """The network called ``name``; raises UnknownNetwork (an InputError) if there is none, InputError if it has no flows."""
     if name in scenarios.SCENARIOS:
         return _built_in(name)
-    # A name is one folder's name: "../x" or "a/b" or "" would leave the folders that the user listed.
-    folders = [base / name for base in _listed_folders()] if name and name == Path(name).name else []
-    for folder in folders:
+    for folder in _folders_called(name):
         if _is_network(folder):
             return _data_set(folder)
-    for folder in folders:
+    for folder in _folders_called(name):
         _require_flows(folder)
     raise UnknownNetwork(name, network_names())
 
@@ -103,6 +101,8 @@ def network_of(place: str) -> Network:
     if place in network_names():
         return find_network(place)
     if not os.path.exists(path):
+        for folder in _folders_called(place):
+            _require_flows(folder)
         raise UnknownNetwork(place, network_names(), files=True)
     folder = (path if path.is_dir() else path.parent).absolute()
     if not (folder / "roadnet.json").is_file():
@@ -169,6 +169,12 @@ def _built_in(name: str) -> Network:
 def _listed_folders() -> list[Path]:
     entries = os.environ.get(DATA_VARIABLE, "").split(os.pathsep)
     return [Path(os.path.expanduser(entry.strip())) for entry in entries if entry.strip()]
+
+
+def _folders_called(name: str) -> list[Path]:
+    """Where a network of that name would lie. A name is one folder's name: "../x" or "a/b" or "" would leave the folders that
+    the user listed."""
+    return [base / name for base in _listed_folders()] if name and name == Path(name).name else []
 
 
 def _unreadable_folders() -> list[tuple[Path, str]]:

@@ -261,6 +261,15 @@ def test_a_budget_that_nothing_fits_is_refused_before_training() -> None:
     assert small is not None and small.choice.hidden[0].tolist() == [4, 3]
 
 
+def test_limits_that_only_together_are_too_little_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fitting(shape: object, kept: int, budget: object) -> np.ndarray:
+        return np.full((2, 4), sum(limit is not None for limit in vars(budget).values()) < 2)
+
+    monkeypatch.setattr("model.training.fitting_features", fitting)
+    with pytest.raises(InputError, match=r"max_parameters: 90 is too little for 2 features .* within max_cycles 5 as well$"):
+        train(toys(), [1], LSB, dataclasses.replace(TINY, max_parameters=90, max_cycles=5))
+
+
 def test_replicas_train_as_they_would_alone() -> None:
     together = train(toys(3), [4, 5, 6], LSB, TINY)
     assert together is not None

@@ -18,6 +18,7 @@ from streetflow.network import (
     find_network,
     list_networks,
     network_names,
+    network_of,
 )
 
 
@@ -148,8 +149,9 @@ def test_a_folder_without_flows_is_told(two_folders: tuple[Path, Path]) -> None:
     data_set(two_folders[0], "Bare", flows=0)
     data_set(two_folders[0], "LosAngeles", flows=0)  # the second folder's is whole
     fault = r"first/Bare: flow_0\.json: missing"
-    with pytest.raises(InputError, match=fault):
-        find_network("Bare")
+    for find in (find_network, network_of):
+        with pytest.raises(InputError, match=fault):
+            find("Bare")
     with pytest.warns(InputWarning, match=f"the network Bare is left out: .*{fault}"):
         assert [each.name for each in list_networks()] == network_names()
     assert "Bare" not in network_names() and "LosAngeles" in network_names()
