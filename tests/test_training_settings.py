@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -143,3 +144,20 @@ def test_a_fault_is_told_alone_beside_a_checkpoint(capsys: pytest.CaptureFixture
         assert tinylight("train", "--network", "crossing", "--out", "x.json", *arguments) == 2
         out, error = capsys.readouterr()
         assert out == "" and error.count("\n") == 1
+
+
+def test_what_goes_on_from_a_checkpoint_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Once, when the checkpoint has been read."""
+    training = pytest.importorskip("model.training", reason="torch is not installed (extra: train)")
+    row = training.EpisodeRow(0, 0, "search", 0, 0.1, 1e-3, 2.0, 1.0, 1.0, 1.0, 50.0, ())
+
+    def stopped_again(*_: object, progress: Callable[[object], None], **__: object) -> None:
+        for done in (16, 17):
+            progress(training.Progress(done, 192, 0.0, 0.0, [row]))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("model.train_policy.train_policy", stopped_again)
+    for expected in ("", "going on from x.json.checkpoint\n"):
+        assert tinylight("train", "--network", "crossing", "--out", "x.json") == 130
+        assert capsys.readouterr().out == expected
+        Path("x.json.checkpoint").touch()
