@@ -1,5 +1,5 @@
 """The `tinylight` command. Exit code 0: passed; 1: a verdict failed; 2: bad input, one line on stderr saying what is wrong;
-130: stopped with Ctrl-C."""
+130: stopped with Ctrl-C; 143: with SIGTERM."""
 
 import sys
 import warnings

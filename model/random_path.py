@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from model.config import KEPT_FEATURES
+from model.config import KEPT_FEATURES, LAYER_DIMS
 from model.subgraph import Choice, SubGraph
-from model.supergraph import LAYER_DIMS, GraphShape, SuperGraph, ValueGraph
+from model.supergraph import GraphShape, SuperGraph, ValueGraph
 
 CHOICE_STREAM = 1  # keeps the draws of a path apart from those of its weights
 

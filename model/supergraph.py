@@ -23,11 +23,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from model.config import LAYER_DIMS
 from model.packing import Packing
 
 Float32 = npt.NDArray[np.float32]
-
-LAYER_DIMS = (16, 18, 20, 22, 24)  # paper, Appendix B: D_L2 and D_L3
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,7 @@ class Row:
 
     @property
     def label(self) -> str:
-        """The model, with its arithmetic where it has more than one."""
-        return self.model if self.arithmetic == "rule" or self.model in BASELINES else f"{self.model}, {self.arithmetic}"
+        return row_label(self.model, self.arithmetic)
 
     @property
     def verdict(self) -> str:
@@ -61,6 +60,11 @@ class Row:
             "its deviation ": (self.throughput_veh_per_min.deviation, self.paper.throughput_veh_per_min.deviation),
         }
         return [name.strip() for name, (ours, papers) in pairs.items() if f"{ours:.2f}" != f"{papers:.2f}"]
+
+
+def row_label(model: str, arithmetic: str) -> str:
+    """The model, with its arithmetic where it has more than one."""
+    return model if arithmetic == "rule" or model in BASELINES else f"{model}, {arithmetic}"
 
 
 def table_rows(cells: Sequence[Cell]) -> list[Row]:

@@ -11,7 +11,8 @@ from typing import Any
 from model.baselines import BASELINES
 from model.evaluate import EvaluationRow, evaluate
 from model.table_cells import Cell, Outcome, artefact_file, cell_file, file_hashes, load_cell, save_cell
-from model.table_settings import settings_names, tinylight_settings
+from model.table_compare import row_label
+from model.table_settings import settings_named, settings_names, tinylight_settings
 from streetflow.controllers import CONTROLLERS
 from streetflow.errors import InputError
 from streetflow.intersection import signalled_intersections
@@ -86,6 +87,15 @@ def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -
                 some = tuple(flows[first : first + step])
                 jobs.append(Job(name, model, some, units * len(some)))
     return jobs, dashes
+
+
+def planned_labels(jobs: Sequence[Job]) -> list[str]:
+    """Labels of the rows that the jobs will give, each once."""
+    labels: list[str] = []
+    for model in dict.fromkeys(job.model for job in jobs):
+        two = model.startswith(f"{TINYLIGHT}.")
+        labels += [row_label(model, arithmetic) for arithmetic in ("float", "integer")] if two else [model]
+    return labels
 
 
 def identity(network: Network, model: str, flow: int) -> dict[str, Any]:
@@ -168,13 +178,9 @@ def _tinylight(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, 
     """The job's flows side by side, one policy file each, with a checkpoint: a training that was stopped goes on from there."""
     from model.policy import save_policy
     from model.train_policy import train_policies
-    from model.training import Progress, TrainingConfig
+    from model.training import Progress
 
     settings = tinylight_settings(_settings_name(job.model), network.name)
-    try:
-        config = TrainingConfig(**settings.training)
-    except TypeError as error:
-        raise InputError("--settings", _settings_name(job.model), str(error)) from None
 
     def told(state: Progress) -> None:
         tell(state.done_episodes / state.total_episodes)
@@ -182,17 +188,18 @@ def _tinylight(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, 
     flows = f"{job.flows[0]}-{job.flows[-1]}"
     checkpoint = cell_file(work, job.network, job.model, job.flows[0]).with_name(f"flows_{flows}.checkpoint")
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    policies = train_policies(
-        network,
-        job.flows,
-        [settings.seed + default_seed(flow) for flow in job.flows],
-        replicas=settings.replicas,
-        features=settings.features,
-        config=config,
-        progress=told,
-        checkpoint=checkpoint,
-        resume_from=checkpoint if checkpoint.is_file() else None,
-    )
+    with settings_named(_settings_name(job.model)):
+        policies = train_policies(
+            network,
+            job.flows,
+            [settings.seed + default_seed(flow) for flow in job.flows],
+            replicas=settings.replicas,
+            features=settings.features,
+            config=settings.config(),
+            progress=told,
+            checkpoint=checkpoint,
+            resume_from=checkpoint if checkpoint.is_file() else None,
+        )
     outcomes = {}
     for flow, policy in zip(job.flows, policies, strict=True):
         save_policy(policy, artefact_file(work, job.network, job.model, flow, "policy.json"))
@@ -228,6 +235,6 @@ def _work_units(model: str, network: Network, n_intersections: int) -> float:
         return decisions
     if model.startswith(f"{TINYLIGHT}."):
         settings = tinylight_settings(_settings_name(model), network.name)
-        episodes = int(settings.training.get("search_episodes", 64)) + int(settings.training.get("refine_episodes", 128))
+        episodes = settings.config().search_episodes + settings.config().refine_episodes
         return decisions * TRAINING_STEP_WORK * episodes * settings.replicas
     return decisions * TRAINING_STEP_WORK * 64

@@ -84,12 +84,13 @@ _messages: Any = None  # of the worker process
 
 
 def _start_worker(messages: Any) -> None:
-    """Runs once in each worker: takes the queue, leaves Ctrl-C to the parent, and ends with it, however that one ends. Warnings
-    about input are lines of its own on stderr."""
+    """Runs once in each worker: takes the queue, leaves Ctrl-C and SIGTERM to the parent, and ends with it, however that one
+    ends. Warnings about input are lines of its own on stderr."""
     global _messages
     _messages = messages
     tell_input_warnings(lambda text: print(f"tinylight: {text}", file=sys.stderr))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -128,7 +129,7 @@ def _stop(pool: ProcessPoolExecutor) -> None:
     processes = list((getattr(pool, "_processes", None) or {}).values())
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:
-        process.terminate()
+        process.kill()
 
 
 def _cores() -> int:

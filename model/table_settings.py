@@ -7,13 +7,16 @@ Each entry may have `features` (preset or names), `seed` (added to the run's eng
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from model.config import TRAINING, TrainingConfig
 from streetflow.errors import InputError
+from streetflow.json_reader import read_json
 from streetflow.near import or_else
 
 SETTINGS_FILE = Path(__file__).resolve().with_name("table_settings.json")
@@ -29,9 +32,18 @@ class TinyLightSettings(BaseModel):
     replicas: int = Field(default=1, ge=1)
     training: dict[str, Any] = {}
 
+    def config(self) -> TrainingConfig:
+        """InputError for a field that there isn't, and for a value that it can't have."""
+        known = TrainingConfig.__dataclass_fields__
+        for name in self.training:
+            if name not in known:
+                raise InputError(TRAINING, name, f"unknown{or_else(name, known)}")
+        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in self.training.items()}
+        return TrainingConfig(**values)
+
 
 class _Entry(TinyLightSettings):
-    networks: dict[str, dict[str, Any]] = {}
+    networks: dict[str, TinyLightSettings] = {}
 
 
 def settings_names(file: Path | None = None) -> list[str]:
@@ -39,24 +51,41 @@ def settings_names(file: Path | None = None) -> list[str]:
 
 
 def tinylight_settings(name: str, network: str, file: Path | None = None) -> TinyLightSettings:
-    """The settings called `name` for a network; InputError if there are none, or a field isn't known."""
+    """The settings called `name` for a network; InputError if there are none, a field isn't known, or its value impossible."""
     file = file or SETTINGS_FILE
     entries = _read(file)
     if name not in entries:
-        raise InputError("--settings", "", f"unknown settings {name!r}{or_else(name, entries)}")
+        raise InputError(file, "", f"unknown settings {name!r}{or_else(name, entries)}")
     try:
         entry = _Entry.model_validate(entries[name])
-        own = entry.networks.get(network, {})
+        own = entry.networks[network].model_dump(exclude_unset=True) if network in entry.networks else {}
         common = entry.model_dump(exclude={"networks"})
         merged = common | own | {"training": common["training"] | own.get("training", {})}
-        return TinyLightSettings.model_validate(merged)
+        settings = TinyLightSettings.model_validate(merged)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in (name, *first["loc"]))
         raise InputError(file, place, first["msg"]) from None
+    with settings_named(name, file):
+        settings.config()
+    return settings
+
+
+@contextmanager
+def settings_named(name: str, file: Path | None = None) -> Iterator[None]:
+    """InputErrors about a field of the TrainingConfig name the settings file and their place in it."""
+    try:
+        yield
+    except InputError as fault:
+        if fault.file != TRAINING:
+            raise
+        faults = [(fault.place, fault.fault), *fault.others]
+        (place, why), *others = ((f"{name}.training.{field}", why) for field, why in faults)
+        raise InputError(file or SETTINGS_FILE, place, why, tuple(others)) from None
 
 
 def _read(file: Path) -> dict[str, Any]:
-    content = json.loads(file.read_text(encoding="utf-8"))
-    assert isinstance(content, dict)
+    content = read_json(file, exact=True)
+    if not isinstance(content, dict):
+        raise InputError(file, "", "must be an object of settings by name")
     return content

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from model.calibration import Calibrated, calibrate
-from model.config import TrainingConfig
+from model.config import TRAINING, TrainingConfig
 from model.evaluate import evaluate
 from model.policy import CHIP_PHASES, PHASES, Measured, Policy, Provenance, save_policy
 from model.provenance import file_sha256, tool_version
@@ -117,7 +117,7 @@ def train_policies(
     environments = [Environment(network, flow, features=names, clearance=clearance) for flow in flows for _ in range(replicas)]
     _require_writable_phases(network, environments[0])
     if set(config.also_flows).intersection(flows):
-        raise InputError("training", "also_flows", f"{config.also_flows} holds a flow that is trained on already")
+        raise InputError(TRAINING, "also_flows", f"{config.also_flows} holds a flow that is trained on already")
     traffic: list[TrafficEnvironment] = list(environments)
     if config.also_flows:
         others = [[Environment(network, k, features=names, clearance=clearance) for k in config.also_flows] for _ in seeds]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from model.config import TrainingConfig
+from model.budget import Budget
+from model.config import MOST, TRAINING, TrainingConfig
 from model.episode import run_episode
 from model.float_policy import GroupWeights
 from model.learner import Learner
@@ -157,7 +159,7 @@ def train(
         layer2_dims=config.layer2_dims,
         layer3_dims=config.layer3_dims,
     )
-    _require_possible(shape, config)
+    _require_possible(shape, config, n_decisions)
     numbers = [(seed, i) for seed, count in zip(train_seeds, counts, strict=True) for i in range(count)]
     scale = 1.0 / np.array(lsb_per_unit, dtype=np.float32)
     blocks = _blocks(shape.n_groups)
@@ -202,8 +204,11 @@ def train(
             "best": [[_snapshot_state(each) for each in kept] for kept in best],
         }
         temporary = checkpoint.with_name(f".{checkpoint.name}.{os.getpid()}.tmp")
-        torch.save(state, temporary)
-        temporary.replace(checkpoint)
+        try:
+            torch.save(state, temporary)
+            temporary.replace(checkpoint)
+        finally:
+            temporary.unlink(missing_ok=True)  # stopped while it was written
 
     for environment in environments:
         if isinstance(environment, FlowRotation):
@@ -262,8 +267,6 @@ def train(
                 rest_s = elapsed_s / (episode + 1 - first) * (total - episode - 1)
                 progress(Progress(episode + 1, total, elapsed_s, rest_s, episode_rows))
 
-    if config.refine_episodes == 0:
-        raise ValueError("no refinement episodes: there is no sub-graph")
     return Trained(
         shape=shape,
         choice=Choice.joined([learner.choice for learner in learners if learner.choice is not None]),
@@ -289,22 +292,38 @@ def _streams(environments: Sequence[TrafficEnvironment]) -> int:
     n_actions = {len(each.phases) for environment in environments for each in environment.intersections}
     counts = {len(environment.intersections) for environment in environments}
     if len(n_actions) > 1 or (widths != widths[0]).any() or len(counts) > 1:
-        raise InputError("training", "share", "the intersections differ in phases or lanes, so they can't share one network")
+        raise InputError(TRAINING, "share", "the intersections differ in phases or lanes, so they can't share one network")
     return counts.pop()
 
 
-def _require_possible(shape: GraphShape, config: TrainingConfig) -> None:
-    """InputError unless some sub-graph of each intersection is within the budget, and there is as much refinement as is to be
-    rounded: better told now than after the search."""
-    if config.rounded_episodes > config.refine_episodes:
-        raise InputError("training", "rounded_episodes", f"{config.rounded_episodes}, of {config.refine_episodes} to refine")
-    if config.kept_features > shape.n_features:
-        raise InputError("training", "kept_features", f"{config.kept_features}, but only {shape.n_features} are searched")
-    fitting = fitting_features(shape, config.kept_features, config.budget).sum(axis=1)
-    if (fitting < config.kept_features).any():
-        raise InputError(
-            "training", "budget", f"too little for {config.kept_features} features at an intersection: {config.budget}"
-        )
+def _require_possible(shape: GraphShape, config: TrainingConfig, n_decisions: int) -> None:
+    """InputError unless there will be a minibatch to learn from, and some sub-graph of each intersection is within the budget:
+    better told now than after the search."""
+    decisions = (config.search_episodes + config.refine_episodes) * n_decisions
+    if config.batch > decisions:
+        raise InputError(TRAINING, "batch", f"{config.batch}, but there are only {decisions} decisions to learn from")
+    kept = config.kept_features
+    if kept > shape.n_features:
+        raise InputError(TRAINING, "kept_features", f"{kept}, but only {shape.n_features} are searched")
+
+    def enough(budget: Budget) -> bool:
+        return bool((fitting_features(shape, kept, budget).sum(axis=1) >= kept).all())
+
+    if enough(config.budget):
+        return
+    limits = {name: limit for name, limit in vars(config.budget).items() if limit is not None}
+    least = {name: 1 + bisect_left(range(1, MOST), True, key=lambda n: enough(Budget(**{name: n}))) for name in limits}
+    faults = [
+        (name, f"{limit} is too little for {kept} features at an intersection: at least {least[name]}")
+        for name, limit in limits.items()
+        if limit < least[name]
+    ]
+    if not faults:
+        name, *others = limits
+        both = " and ".join(f"{other} {limits[other]}" for other in others)
+        faults = [(name, f"{limits[name]} is too little for {kept} features at an intersection within {both} as well")]
+    (place, fault), *rest = faults
+    raise InputError(TRAINING, place, fault, tuple(rest))
 
 
 def _identity(config: TrainingConfig, shape: GraphShape, train_seeds: Sequence[int], n_decisions: int) -> dict[str, Any]:

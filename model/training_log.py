@@ -16,6 +16,10 @@ from streetflow.json_reader import read_text
 ALPHA_COLUMNS = ("alpha_feature", "alpha_layer2", "alpha_layer3")
 """Prefixes: alpha_feature:inlane_2_delay, alpha_layer2:16, ... hold the mean alphas over the replica's intersections."""
 
+WHOLE = ("replica", "train_seed", "episode")
+CURVES = ("loss", "average_travel_time_s")
+ENTROPIES = ("entropy_features", "entropy_layer2", "entropy_layer3")
+
 
 def write_log(
     rows: Sequence[EpisodeRow], file: Path, features: Sequence[str], layer2_dims: Sequence[int], layer3_dims: Sequence[int]
@@ -41,17 +45,26 @@ class ReplicaLog:
     searched: int  # episodes of the search
     columns: dict[str, list[float]]  # NaN where a column is empty
 
+    @property
+    def gaps(self) -> dict[str, int]:
+        """In how many episodes a curve that every episode should have has no number, for those curves where it is so."""
+        missing = {name: sum(not math.isfinite(value) for value in self.columns[name]) for name in CURVES}
+        return {name: count for name, count in missing.items() if count}
+
 
 def read_log(file: Path) -> list[ReplicaLog]:
     """The replicas of a log. InputError names the file, the line and the column of what isn't one."""
     table = csv.DictReader(read_text(file).splitlines())
-    needed = {"replica", "train_seed", "stage", "episode", "loss", "average_travel_time_s"}
+    needed = {*WHOLE, "stage", *CURVES, *ENTROPIES}
     missing = needed.difference(table.fieldnames or [])
     if missing:
         raise InputError(file, "line 1", f"not a training log: no column {', '.join(sorted(missing))}")
     by_replica: dict[int, ReplicaLog] = {}
     for number, line in enumerate(table, start=2):
         values = {name: _number(file, number, name, text) for name, text in line.items() if name != "stage"}
+        for name in WHOLE:
+            if not values[name].is_integer():
+                raise InputError(file, f"line {number}, {name}", f"must be a whole number, is {values[name]}")
         replica = int(values["replica"])
         known = by_replica.setdefault(replica, ReplicaLog(replica, int(values["train_seed"]), 0, {name: [] for name in values}))
         for name, value in values.items():
@@ -60,7 +73,11 @@ def read_log(file: Path) -> list[ReplicaLog]:
             by_replica[replica] = dataclasses.replace(known, searched=known.searched + 1)
     if not by_replica:
         raise InputError(file, "line 2", "the log holds no episode")
-    return list(by_replica.values())
+    replicas = list(by_replica.values())
+    for each in replicas:
+        if (len(each.columns["episode"]), each.searched) != (len(replicas[0].columns["episode"]), replicas[0].searched):
+            raise InputError(file, "", f"replica {each.replica} has other episodes than replica {replicas[0].replica}")
+    return replicas
 
 
 def _number(file: Path, line: int, column: str | None, text: str | None) -> float:

@@ -12,6 +12,7 @@ import contextlib
 import os
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,14 +81,14 @@ def default_seed(flow: int) -> int:
 
 
 def find_network(name: str) -> Network:
-    """The network called ``name``; raises UnknownNetwork (an InputError) if there is none."""
+    """The network called ``name``; raises UnknownNetwork (an InputError) if there is none, InputError if it has no flows."""
     if name in scenarios.SCENARIOS:
         return _built_in(name)
-    for base in _listed_folders():
-        folder = base / name
-        # A name is one folder's name: "../x" or "a/b" or "" would leave the folders that the user listed.
-        if name == Path(name).name and _is_network(folder):
+    for folder in _folders_called(name):
+        if _is_network(folder):
             return _data_set(folder)
+    for folder in _folders_called(name):
+        _require_flows(folder)
     raise UnknownNetwork(name, network_names())
 
 
@@ -100,34 +101,32 @@ def network_of(place: str) -> Network:
     if place in network_names():
         return find_network(place)
     if not os.path.exists(path):
+        for folder in _folders_called(place):
+            _require_flows(folder)
         raise UnknownNetwork(place, network_names(), files=True)
     folder = (path if path.is_dir() else path.parent).absolute()
     if not (folder / "roadnet.json").is_file():
         raise InputError(folder, "roadnet.json", "missing: a network's folder, or a flow file's, holds it")
     if path.is_file():
         return Network(folder.name, folder / "roadnet.json", (path,), _horizon_s(folder))
-    if not _is_network(folder):
-        raise InputError(folder, "flow_0.json", "missing: a network's folder holds it")
+    _require_flows(folder)
     return _data_set(folder)
 
 
 def network_names() -> list[str]:
     """Names of all networks in search order, each once. Cheap: nothing is written or parsed."""
-    names = list(scenarios.SCENARIOS)
-    for base in _listed_folders():
-        with contextlib.suppress(OSError):
-            names += sorted(entry.name for entry in base.iterdir() if _is_network(entry))
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys([*scenarios.SCENARIOS, *_names(_is_network)]))
 
 
 def list_networks() -> list[Network]:
     """All networks in search order; the first of equal names wins. A folder or data set that can't be read is left out, with an
-    InputWarning. InputError where the built-in ones can't be made."""
+    InputWarning, and so is one without flows. InputError where the built-in ones can't be made."""
     for folder, why in _unreadable_folders():
         warnings.warn(f"{DATA_VARIABLE} lists {folder}, which can't be read: {why}", InputWarning, stacklevel=2)
-    names = network_names()
-    found = [find_network(name) for name in names if name in scenarios.SCENARIOS]
-    for name in names[len(found) :]:
+    found = [find_network(name) for name in scenarios.SCENARIOS]
+    for name in dict.fromkeys([*network_names(), *_names(_has_roadnet)]):
+        if name in scenarios.SCENARIOS:
+            continue
         try:
             found.append(find_network(name))
         except InputError as fault:
@@ -135,23 +134,24 @@ def list_networks() -> list[Network]:
     return found
 
 
-def parse_flows(text: str, count: int) -> list[int]:
-    """Flow numbers of `0-4,7` in order, each once. InputError if it isn't such a list or names a flow >= count."""
+def parse_flows(text: str, count: int, option: str = "--flows") -> list[int]:
+    """Flow numbers of `0-4,7` in order, each once. InputError, naming the option, if it isn't such a list or names a flow
+    >= count."""
     numbers: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise InputError("--flows", "", f"{_shown(part)} is not a number or a range such as 0-9")
-        start, end = _flow_number(first, count), _flow_number(last if dash else first, count)
+            raise InputError(option, "", f"{_shown(part)} is not a number or a range such as 0-9")
+        start, end = (_flow_number(digits, count, option) for digits in (first, last if dash else first))
         if end < start:
-            raise InputError("--flows", "", f"{part!r} runs backwards")
+            raise InputError(option, "", f"{part!r} runs backwards")
         numbers += [number for number in range(start, end + 1) if number not in numbers]
     return numbers
 
 
-def _flow_number(digits: str, count: int) -> int:
+def _flow_number(digits: str, count: int, option: str) -> int:
     if len(digits) > 9 or int(digits) >= count:
-        raise InputError("--flows", "", f"there is no flow {_shown(digits)}: the network has flows 0 to {count - 1}")
+        raise InputError(option, "", f"there is no flow {_shown(digits)}: the network has flows 0 to {count - 1}")
     return int(digits)
 
 
@@ -171,6 +171,12 @@ def _listed_folders() -> list[Path]:
     return [Path(os.path.expanduser(entry.strip())) for entry in entries if entry.strip()]
 
 
+def _folders_called(name: str) -> list[Path]:
+    """Where a network of that name would lie. A name is one folder's name: "../x" or "a/b" or "" would leave the folders that
+    the user listed."""
+    return [base / name for base in _listed_folders()] if name and name == Path(name).name else []
+
+
 def _unreadable_folders() -> list[tuple[Path, str]]:
     """Folders of TINYLIGHT_DATA that networks can't be looked for in, and why. As with PATH they are passed over."""
     found = []
@@ -182,8 +188,29 @@ def _unreadable_folders() -> list[tuple[Path, str]]:
     return found
 
 
+def _names(belongs: Callable[[Path], bool]) -> list[str]:
+    """Names of the folders that belong, in the listed ones."""
+    names = []
+    for base in _listed_folders():
+        with contextlib.suppress(OSError):
+            names += sorted(entry.name for entry in base.iterdir() if belongs(entry))
+    return names
+
+
+def _has_roadnet(folder: Path) -> bool:
+    return os.path.isfile(folder / "roadnet.json")  # never raises, as Path's may
+
+
 def _is_network(folder: Path) -> bool:
-    return os.path.isfile(folder / "roadnet.json") and os.path.isfile(folder / "flow_0.json")  # never raises, as Path's may
+    return _has_roadnet(folder) and os.path.isfile(folder / "flow_0.json")
+
+
+def _require_flows(folder: Path) -> None:
+    """InputError for a road network without demand."""
+    if _has_roadnet(folder) and not _is_network(folder):
+        raise InputError(
+            folder, "flow_0.json", "missing: a network's folder holds flow_0.json, flow_1.json, ... beside roadnet.json"
+        )
 
 
 def _data_set(folder: Path) -> Network:

@@ -1,9 +1,10 @@
-"""Ctrl-C is one line and exit code 130, whenever it comes: as a command, in a process of its own."""
+"""Ctrl-C is one line and exit code 130, SIGTERM with 143, whenever it comes: as a command, in a process of its own."""
 
 import os
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -11,28 +12,63 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 CTRL_C = "os.kill(os.getpid(), signal.SIGINT)"
+BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+
+
+def program(before: str = "") -> list[str]:
+    """What the installed script runs; `before` is Python that comes first."""
+    module, function = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["tinylight"].split(":")
+    text = f"import atexit, os, signal, sys\n{before}\nfrom {module} import {function}\nsys.exit({function}())"
+    return [sys.executable, "-c", text]
 
 
 def tinylight(*arguments: str, before: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-    """Runs what the installed script runs; `before` is Python that comes first."""
-    module, function = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["tinylight"].split(":")
-    program = f"import atexit, os, signal, sys\n{before}\nfrom {module} import {function}\nsys.exit({function}())"
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | variables
-    command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    return subprocess.run([*program(before), *arguments], capture_output=True, text=True, env=environment, timeout=60)
 
 
-def test_while_python_imports(tmp_path: Path) -> None:
-    (tmp_path / "typer.py").write_text(f"import os, signal\n{CTRL_C}\n")
+@BOTH
+def test_while_python_imports(number: int, tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text(f"import os\nos.kill(os.getpid(), {number})\n")
     run = tinylight("networks", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
-    assert (run.returncode, run.stderr) == (130, "tinylight: stopped\n")
+    assert (run.returncode, run.stderr) == (128 + number, "tinylight: stopped\n")
 
 
-def test_in_a_command() -> None:
+@BOTH
+def test_in_a_command(number: int) -> None:
     """Where its first traffic is loaded."""
-    before = f"import streetflow.network\nstreetflow.network.list_networks = lambda: {CTRL_C}"
+    before = f"import streetflow.network\nstreetflow.network.list_networks = lambda: os.kill(os.getpid(), {int(number)})"
     run = tinylight("networks", before=before)
-    assert (run.returncode, run.stdout, run.stderr) == (130, "", "tinylight: stopped\n")
+    assert (run.returncode, run.stdout, run.stderr) == (128 + number, "", "tinylight: stopped\n")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        ("train --network crossing --features inlane_2_num_vehicle,phase_2_delay --out p.json", "p.json.checkpoint"),
+        ("table --models FixedTime,SOTL --networks crossing,arterial --processes 1 --work w", "w/*/*/flow_9.json"),
+    ],
+    ids=["train", "table"],
+)
+def test_a_long_run_keeps_what_it_has(number: int, arguments: str, kept: str, tmp_path: Path) -> None:
+    """And nothing beside it: no half-written file, no word of the processes' own."""
+    if arguments.startswith("train"):
+        pytest.importorskip("torch", reason="torch is not installed (extra: train)")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*program(), *arguments.split()], cwd=tmp_path, env=environment, **pipes) as process:  # type: ignore[call-overload]
+        deadline_s = time.monotonic() + 120
+        while not list(tmp_path.glob(kept)) and process.poll() is None and time.monotonic() < deadline_s:
+            time.sleep(0.02)
+        process.send_signal(number)
+        out, error = process.communicate(timeout=60)
+    *told, last = error.splitlines()
+    assert (process.returncode, out, last) == (128 + number, "", "tinylight: stopped")
+    assert all(" flows 0, 1" in line for line in told)  # of the table's finished jobs
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert files and not [file for file in files if file.name.endswith(".tmp")]
+    assert not (tmp_path / "w" / "crossing" / "SOTL" / "flow_9.json").exists()
 
 
 @pytest.mark.parametrize(

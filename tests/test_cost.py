@@ -20,13 +20,14 @@ from model.cost import (
     neighbours,
     tinylight_cost,
 )
-from model.cost_figure import MeasuredPoint, draw, figure_of, normalised, paper_travel_times, table_travel_times
+from model.cost_figure import MeasuredPoint, TravelTime, draw, figure_of, paper_travel_times, relative, table_travel_times
 from model.policy import load_policy
 from streetflow.errors import InputError
 from streetflow.intersection import signalled_intersections
 from streetflow.network import find_network
 from tests.shared_data import needs_data_set
 
+TABLE = Path(__file__).resolve().parents[1] / "docs" / "results" / "table1.json"
 TOTALS = {
     "CoLight": (19_337, 102_996), "EcoLight": (162, 342), "FRAP": (1_369, 183_676), "MPLight": (1_369, 183_676),
     "TinyLight": (1_001, 2_031), "TLRP": (1_001, 2_031), "SOTL": (2, 14), "MaxPressure": (0, 33), "FixedTime": (0, 0),
@@ -87,24 +88,70 @@ def test_neighbours_are_mutual_and_joined_by_a_road() -> None:
     assert [neighbours(found, index) for index in range(3)] == [[1], [0, 2], [1]]
 
 
-def test_travel_times_are_multiples_of_fixed_time(tmp_path: Path) -> None:
-    assert normalised({("a", "FixedTime"): 10.0, ("a", "X"): 5.0, ("b", "FixedTime"): 20.0, ("b", "X"): 30.0}) == {
-        "FixedTime": 1.0,
-        "X": 1.0,
+def test_models_are_held_against_tinylight_on_the_networks_and_flows_that_both_have() -> None:
+    """X does only the easier network, on which the reference takes 10 s, and there one flow more."""
+    figures = {
+        ("a", "R"): {0: 8.0, 1: 12.0},
+        ("b", "R"): {0: 90.0},
+        ("a", "X"): {0: 9.0, 1: 13.0, 2: 99.0},
+        ("b", "Y"): {1: 7.0},
     }
-    papers = paper_travel_times()
-    assert papers["FixedTime"] == 1.0 and papers["CoLight"] == pytest.approx(856.53 / 457.21)
-    file = tmp_path / "t.json"
-    rows = [
-        {"network": "a", "model": model, "arithmetic": arithmetic, "travel_time_s": {"mean": mean}}
-        for model, arithmetic, mean in (("T.x", "integer", 3.0), ("T.x", "float", 9.0), ("FixedTime", "rule", 6.0))
+    assert relative(figures, "R") == [TravelTime("R", "R", 1.0, 2), TravelTime("X", "X", 1.1, 1)]
+
+
+def test_the_papers_travel_times() -> None:
+    papers = {each.label: each for each in paper_travel_times()}
+    assert papers["CoLight"].multiple == pytest.approx(856.53 / 310.62) and papers["CoLight"].networks == 1
+    four = [128.61 / 102.87, 121.87 / 121.0, 82.48 / 81.79, 297.0 / 310.62]  # Hangzhou1 to 3, Jinan
+    assert papers["MPLight"].networks == 4 and papers["MPLight"].multiple == pytest.approx(sum(four) / 4)
+    assert papers["TinyLight"] == TravelTime("TinyLight", "TinyLight", 1.0, 6)
+
+
+def table_file(folder: Path, *rows: tuple[str, str, float]) -> Path:
+    """Of one network and run: model, arithmetic and travel time of each row."""
+    held = [
+        {"network": "a", "model": model, "arithmetic": arithmetic, "flows": [0], "travel_times_s": [time_s]}
+        for model, arithmetic, time_s in rows
     ]
-    file.write_text(json.dumps({"rows": rows}))
-    assert table_travel_times(file) == {"T": 0.5, "FixedTime": 1.0}
-    for text in ("{", '{"rows": [{"network": 1}]}', '{"rows": []}'):
-        file.write_text(text)
-        with pytest.raises(InputError, match=r"t\.json"):
-            table_travel_times(file)
+    file = folder / "t.json"
+    file.write_text(json.dumps({"rows": held}))
+    return file
+
+
+OURS = [("FixedTime", "rule", 6.0), ("TinyLight.best", "integer", 3.0), ("TinyLight.best", "float", 9.0)]
+BESIDE = [("TinyLight.paper", "float", 8.0), ("TinyLight.paper", "integer", 4.5)]
+
+
+def test_a_tables_travel_times_tell_our_settings_from_the_papers(tmp_path: Path) -> None:
+    for rows in ([*OURS, *BESIDE], [*BESIDE, *OURS]):
+        found = {each.label: (each.model, each.multiple) for each in table_travel_times(table_file(tmp_path, *rows))}
+        assert found == {
+            "FixedTime": ("FixedTime", 2.0),
+            "TinyLight (ours)": ("TinyLight", 1.0),
+            "TinyLight (paper's settings)": ("TinyLight", 1.5),
+        }
+    assert {each.label for each in table_travel_times(table_file(tmp_path, *BESIDE))} == {"TinyLight (paper's settings)"}
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{", "line 1"),
+        ("{}", "rows: missing: this isn't what `tinylight table` writes"),
+        ("[]", "rows: missing"),
+        ('{"rows": 3}', "rows: missing"),
+        ('{"rows": []}', "rows: no row of TinyLight"),
+        ('{"rows": [{"network": 1}]}', "rows[0]: not a row"),
+        ('{"rows": [7]}', "rows[0]: not a row"),
+        ('{"rows": [{"network": [], "model": "X", "arithmetic": "rule", "flows": [], "travel_times_s": []}]}', "rows[0]: not"),
+    ],
+)
+def test_a_file_that_is_no_table_is_refused(text: str, fault: str, tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    file.write_text(text)
+    with pytest.raises(InputError) as told:
+        table_travel_times(file)
+    assert str(told.value).startswith(f"{file}: {fault}")
 
 
 def test_the_figure_shows_every_model_and_line(tmp_path: Path) -> None:
@@ -126,12 +173,14 @@ MEASURED = [
 
 
 @pytest.mark.parametrize("measured", [MEASURED, []], ids=["with stars", "without"])
-def test_nothing_in_the_figure_lies_on_a_text(measured: list[MeasuredPoint]) -> None:
+@pytest.mark.parametrize("times", ["paper", "ours"])
+def test_nothing_in_the_figure_lies_on_a_text(measured: list[MeasuredPoint], times: str) -> None:
     """Neither another text, nor a marker, nor a bar, nor a limit's line."""
     matplotlib_text = pytest.importorskip("matplotlib.text")
     from matplotlib.transforms import Bbox
 
-    figure = figure_of(costs(PAPER_GEOMETRY), paper_travel_times(), measured)
+    travel_times = paper_travel_times() if times == "paper" else table_travel_times(TABLE)
+    figure = figure_of(costs(PAPER_GEOMETRY), travel_times, measured)
     (axes,) = figure.axes
     figure.canvas.draw()
     texts = [text for text in figure.findobj(matplotlib_text.Text) if text.get_text() and text.get_visible()]

@@ -255,10 +255,19 @@ def test_a_foreign_or_broken_checkpoint_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_budget_that_nothing_fits_is_refused_before_training() -> None:
-    with pytest.raises(InputError, match="budget: too little for 2 features at an intersection"):
+    with pytest.raises(InputError, match=r"max_parameters: 30 is too little for 2 features at an intersection: at least 51$"):
         train(toys(), [1], LSB, dataclasses.replace(TINY, max_parameters=30))
     small = train(toys(), [1], LSB, dataclasses.replace(TINY, max_parameters=70))
     assert small is not None and small.choice.hidden[0].tolist() == [4, 3]
+
+
+def test_limits_that_only_together_are_too_little_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fitting(shape: object, kept: int, budget: object) -> np.ndarray:
+        return np.full((2, 4), sum(limit is not None for limit in vars(budget).values()) < 2)
+
+    monkeypatch.setattr("model.training.fitting_features", fitting)
+    with pytest.raises(InputError, match=r"max_parameters: 90 is too little for 2 features .* within max_cycles 5 as well$"):
+        train(toys(), [1], LSB, dataclasses.replace(TINY, max_parameters=90, max_cycles=5))
 
 
 def test_replicas_train_as_they_would_alone() -> None:

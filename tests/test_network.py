@@ -18,6 +18,7 @@ from streetflow.network import (
     find_network,
     list_networks,
     network_names,
+    network_of,
 )
 
 
@@ -142,6 +143,18 @@ def test_a_bad_data_set_does_not_hide_the_others(two_folders: tuple[Path, Path])
     (two_folders[0] / "Hangzhou1" / "flow_4.json").unlink()
     with pytest.warns(InputWarning, match=r"the network Hangzhou1 is left out: .*flow_4\.json: missing"):
         assert [each.name for each in list_networks()] == ["crossing", "arterial", "Elsewhere", "LosAngeles"]
+
+
+def test_a_folder_without_flows_is_told(two_folders: tuple[Path, Path]) -> None:
+    data_set(two_folders[0], "Bare", flows=0)
+    data_set(two_folders[0], "LosAngeles", flows=0)  # the second folder's is whole
+    fault = r"first/Bare: flow_0\.json: missing"
+    for find in (find_network, network_of):
+        with pytest.raises(InputError, match=fault):
+            find("Bare")
+    with pytest.warns(InputWarning, match=f"the network Bare is left out: .*{fault}"):
+        assert [each.name for each in list_networks()] == network_names()
+    assert "Bare" not in network_names() and "LosAngeles" in network_names()
 
 
 def test_the_cache_that_cannot_be_written(two_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

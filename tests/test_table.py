@@ -27,6 +27,7 @@ from streetflow.controllers import CONTROLLERS
 from streetflow.errors import InputError
 from streetflow.measures import summarise
 from streetflow.network import find_network
+from tests.run_cli import tinylight
 from tests.shared_data import needs_data_set
 
 COMMITTED = Path(__file__).resolve().parents[1] / "docs" / "results" / "table1.json"
@@ -295,6 +296,20 @@ def test_bad_input_ends_with_code_2(tmp_path: Path) -> None:
 def test_a_papers_network_comes_with_the_tables_policy_of_flow_0(name: str) -> None:
     table = load_policy(COMMITTED.parent / "policies" / name / "flow_0.json")
     assert load_policy(pretrained_policy(name)).sha256 == table.sha256
+
+
+@pytest.mark.parametrize("reference", ["Nobody", "TinyLight.paper", "CoLight"])
+def test_a_reference_that_will_not_be_is_refused_before_the_runs(
+    reference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CoLight can't do the crossing; TinyLight has two rows."""
+    monkeypatch.setattr("model.table_run.run_jobs", lambda *_, **__: pytest.fail("it ran"))
+    models = "FixedTime,CoLight,TinyLight.paper"
+    options = ["--models", models, "--networks", "crossing", "--flows", "0", "--work", str(tmp_path / "w")]
+    assert tinylight("table", *options, "--reference", reference) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"tinylight: --reference: no row '{reference}'") and line.count("\n") == 1
+    assert line.endswith(" FixedTime, TinyLight.paper, float, TinyLight.paper, integer\n")
 
 
 def test_the_committed_policies_are_those_that_ran_on_the_chip_and_beat_the_papers_table() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import math
+import warnings
 from pathlib import Path
 
 import pytest
@@ -56,9 +58,35 @@ def test_the_picture_is_drawn(log: Path) -> None:
     assert "<svg" in text and len(text) > 20_000
 
 
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("text", ["nan", "inf", ""])
+def test_gaps_are_drawn_and_told(text: str, everywhere: bool, log: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra: plot)")
+    from hil.cli import app
+
+    with log.open(newline="") as stream:
+        heading, *lines = csv.reader(stream)
+    for line in lines if everywhere else lines[2:3]:
+        line[heading.index("average_travel_time_s")] = text
+    with log.open("w", newline="") as stream:
+        csv.writer(stream).writerows([heading, *lines])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = CliRunner().invoke(app, ["plot", str(log)])
+    assert result.exit_code == 0, result.output
+    told = [line for line in result.output.splitlines() if ": gaps" in line]
+    seeds, count = ([4, 9], 5) if everywhere else ([4], 1)
+    fault = "has no average_travel_time_s in {} episodes: gaps in the curve"
+    assert told == [f"{log}: seed {seed} {fault.format(count)}" for seed in seeds]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (lambda text: text.replace("\n0,4,", "\nnan,4,", 1), "line 2, replica: must be a whole number, is nan"),
+        (lambda text: text.replace("\n0,4,", "\n0,inf,", 1), "line 2, train_seed: must be a whole number, is inf"),
+        (lambda text: text.rsplit("\n", 2)[0], "replica 1 has other episodes than replica 0"),
+        (lambda text: text.replace("entropy_layer2", "entropy", 1), "no column entropy_layer2"),
         (lambda text: text.replace("loss", "lots", 1), "line 1: not a training log: no column loss"),
         (lambda text: text.splitlines()[0], "line 2: the log holds no episode"),
         (lambda text: text.replace("\n0,4,", "\nzero,4,", 1), "line 2, replica: 'zero' is no number"),

@@ -29,4 +29,7 @@ def plot(
     require_writable(out)
     replicas = read_log(log)
     plot_training(replicas, out, log.stem)
+    for each in replicas:
+        for name, count in each.gaps.items():
+            say(f"{log}: seed {each.train_seed} has no {name} in {count} episodes: gaps in the curve", style="yellow")
     say(f"{out}: {len(replicas)} replicas, {len(replicas[0].columns['episode'])} episodes")

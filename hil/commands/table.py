@@ -70,7 +70,7 @@ def table(
     Mean and population deviation of travel time and throughput, with the paper's figures beside ours. All cores are used.
     """
     from model.table_compare import by_network, default_reference, table_rows
-    from model.table_jobs import expand_models, plan, planned_cells
+    from model.table_jobs import expand_models, plan, planned_cells, planned_labels
     from model.table_report import ordered, write_report
     from streetflow.network import find_network, parse_flows
 
@@ -81,6 +81,8 @@ def table(
     names = ordered(_networks(networks))
     count = min(len(find_network(name).flow_files) for name in names)
     jobs, dashes = plan(names, expand_models(models), parse_flows(flows, count))
+    if reference is not None:
+        _require_row(reference, planned_labels(jobs))
     if not report_only:
         _run(jobs, work, processes)
     cells = planned_cells(jobs, work)
@@ -88,8 +90,7 @@ def table(
         raise InputError(work, "", "holds no finished run of this table")
     rows = table_rows(cells)
     chosen = reference or default_reference(rows)
-    if chosen not in {row.label for row in rows}:
-        raise InputError("--reference", "", f"no row {chosen!r}{or_else(chosen, dict.fromkeys(r.label for r in rows))}")
+    _require_row(chosen, [row.label for row in rows])
     write_report(stem, cells, dashes, chosen, "tinylight " + shlex.join(sys.argv[1:]))
     for members in by_network(rows).values():
         show(_shown(members))
@@ -119,6 +120,11 @@ def _run(jobs: list["Job"], work: Path, processes: int | None) -> None:
                 bar.console.print(f"{state.finished}: {state.wall_s:.1f} s", style="dim", highlight=False)
 
         run_jobs(jobs, work, processes=processes, progress=told)
+
+
+def _require_row(reference: str, labels: list[str]) -> None:
+    if reference not in labels:
+        raise InputError("--reference", "", f"no row {reference!r}{or_else(reference, dict.fromkeys(labels))}")
 
 
 def _networks(text: str) -> list[str]:

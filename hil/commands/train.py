@@ -2,7 +2,8 @@
 
 import ast
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,6 @@ from streetflow.errors import InputError
 from streetflow.near import or_else
 
 if TYPE_CHECKING:
-    from model.config import TrainingConfig
     from streetflow.network import Network
 
 DEVICES = ("cpu", "cuda")
@@ -53,18 +53,17 @@ def train(
     clearance: Annotated[
         str, typer.Option("--clearance", metavar="hold|yellow|all_red", help="What the light shows between two phases.")
     ] = "hold",
-    search_episodes: Annotated[int, typer.Option(metavar="N", min=1, help="Episodes with the super-graph.")] = 64,
-    refine_episodes: Annotated[int, typer.Option(metavar="N", min=1, help="Episodes with the sub-graph.")] = 128,
+    search_episodes: Annotated[int, typer.Option(metavar="N", help="Episodes with the super-graph.")] = 64,
+    refine_episodes: Annotated[int, typer.Option(metavar="N", help="Episodes with the sub-graph.")] = 128,
     max_parameters: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Largest sub-graph of an intersection, in weights and biases. Default: any."),
+        typer.Option(metavar="N", help="Largest sub-graph of an intersection, in weights and biases. Default: any."),
     ] = None,
-    kept_features: Annotated[int, typer.Option(metavar="N", min=1, help="Features that the sub-graph keeps.")] = 2,
+    kept_features: Annotated[int, typer.Option(metavar="N", help="Features that the sub-graph keeps.")] = 2,
     kept_episodes: Annotated[
         int,
         typer.Option(
             metavar="N",
-            min=0,
             help="Also try the weights after the N best refinement episodes; the best integers on the training flow stay.",
         ),
     ] = 0,
@@ -74,15 +73,12 @@ def train(
     ] = "",
     share: Annotated[bool, typer.Option("--share", help="One network for all intersections, which must be alike.")] = False,
     double_q: Annotated[bool, typer.Option("--double-q", help="Double Q-learning.")] = False,
-    updates_per_decision: Annotated[int, typer.Option(metavar="N", min=1, help="Minibatches learnt per decision.")] = 1,
-    halve_every: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Refinement episodes until the learning rate halves.")
-    ] = 10,
+    updates_per_decision: Annotated[int, typer.Option(metavar="N", help="Minibatches learnt per decision.")] = 1,
+    halve_every: Annotated[int, typer.Option(metavar="N", help="Refinement episodes until the learning rate halves.")] = 10,
     rounded_episodes: Annotated[
         int,
         typer.Option(
             metavar="N",
-            min=0,
             help="The refinement's last N episodes act and learn through the chip's rounding.",
         ),
     ] = 0,
@@ -94,10 +90,10 @@ def train(
     device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where the networks train.")] = "cpu",
     max_cycles: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Most cycles of a decision, as the chip's fitted model foretells."),
+        typer.Option(metavar="N", help="Most cycles of a decision, as the chip's fitted model foretells."),
     ] = None,
     max_flash_bytes: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Largest firmware with one intersection, as the model foretells.")
+        int | None, typer.Option(metavar="N", help="Largest firmware with one intersection, as the model foretells.")
     ] = None,
     log: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Write loss, entropies and travel time of every episode here.")
@@ -114,6 +110,7 @@ def train(
     except ImportError as fault:
         raise InputError("tinylight train", "", "needs PyTorch: pip install 'tinylight-hil[train]'") from fault
     from hil.json_file import write_json
+    from model.config import TrainingConfig
     from model.policy import CHIP_INPUTS
     from model.train_policy import searched_features, train_policy
     from model.training import EpisodeRow, Progress
@@ -126,8 +123,13 @@ def train(
         raise InputError("--device", "", "PyTorch finds no CUDA device here")
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     require_writable(out, checkpoint, log, json_file)
-    config = _config(
-        settings or [],
+    found = find_network(network)
+    found.flow_file(flow)
+    if model != "TinyLight":
+        _require_baseline_options(context)
+        _train_baseline(model, found, flow, seed, clearance, out)
+        return
+    options: dict[str, Any] = dict(
         search_episodes=search_episodes,
         refine_episodes=refine_episodes,
         max_parameters=max_parameters,
@@ -135,27 +137,23 @@ def train(
         max_flash_bytes=max_flash_bytes,
         kept_features=kept_features,
         kept_episodes=kept_episodes,
-        also_flows=tuple(parse_flows(also_flows, len(find_network(network).flow_files))) if also_flows else (),
+        also_flows=tuple(parse_flows(also_flows, len(found.flow_files), "--also-flows")) if also_flows else (),
         share=share,
         double_q=double_q,
         updates_per_decision=updates_per_decision,
         halve_every=halve_every,
         rounded_episodes=rounded_episodes,
     )
-    found = find_network(network)
-    found.flow_file(flow)
-    if model != "TinyLight":
-        _require_baseline_options(context)
-        _train_baseline(model, found, flow, seed, clearance, out)
-        return
+    changes = _changes(settings or [])
     resume_from = checkpoint if checkpoint.is_file() else None
-    if resume_from is not None:
-        say(f"going on from {checkpoint}", style="dim")
     rows: list[EpisodeRow] = []
-    with progress_bar() as bar:
+    with _options_named(options.keys() - changes), progress_bar() as bar:
+        config = TrainingConfig(**(options | changes))
         task = bar.add_task(f"training on {network}, flow {flow}", total=search_episodes + refine_episodes)
 
         def told(state: Progress) -> None:
+            if resume_from is not None and not rows:
+                say(f"going on from {checkpoint}", style="dim")
             rows.extend(state.rows)
             times = [row.average_travel_time_s for row in state.rows]
             label = f"{state.rows[0].stage}: travel time {min(times):.1f} s"
@@ -198,37 +196,49 @@ def train(
         write_json(policy.model_dump(mode="json", include={"sha256", "network", "provenance", "measured"}), json_file)
 
 
-def _config(settings: Sequence[str], **options: Any) -> "TrainingConfig":
-    """The options with the `--set NAME=VALUE` on top; InputError for an unknown name or a value of another kind."""
+def _changes(settings: Sequence[str]) -> dict[str, Any]:
+    """The values of all `--set NAME=VALUE`; InputError for an unknown name or what is no value."""
     from model.config import TrainingConfig
 
-    defaults = dataclasses.asdict(TrainingConfig())
+    known = [field.name for field in dataclasses.fields(TrainingConfig)]
+    changes = {}
     for each in settings:
         name, equals, text = each.partition("=")
-        if not equals or name not in defaults:
-            raise InputError("--set", each[:60], f"must be NAME=VALUE with a name of the settings{or_else(name, defaults)}")
+        if name not in known:
+            raise InputError("--set", each[:60], f"must be NAME=VALUE with a name of the settings{or_else(name, known)}")
+        if not equals:
+            raise InputError("--set", name, f"needs a value: {name}=VALUE")
         try:
-            value = ast.literal_eval(text)
+            changes[name] = ast.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise InputError("--set", name, f"{text[:60]!r} is neither a number nor a tuple of numbers") from None
-        usual = defaults[name]
-        kinds = (int, type(None)) if usual is None else (int, float) if isinstance(usual, float) else (type(usual),)
-        if not isinstance(value, kinds) or isinstance(value, bool) is not isinstance(usual, bool):
-            raise InputError("--set", name, f"{text[:60]} isn't of the kind of the default, {usual}")
-        options[name] = value
-    return TrainingConfig(**options)
+    return changes
+
+
+@contextmanager
+def _options_named(options: Collection[str]) -> Iterator[None]:
+    """InputErrors about a field of the TrainingConfig name where its value came from: one of these options, or --set."""
+    from model.config import TRAINING
+
+    try:
+        yield
+    except InputError as fault:
+        if fault.file != TRAINING:
+            raise
+        (source, why), *others = (
+            (f"--{name.replace('_', '-')}" if name in options else f"--set: {name}", why)
+            for name, why in ((fault.place, fault.fault), *fault.others)
+        )
+        raise InputError(source, "", why, tuple(others)) from None
 
 
 def _require_baseline_options(context: typer.Context) -> None:
     """InputError for an option that would be without effect."""
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        if (
-            source is not None
-            and source.name == "COMMANDLINE"
-            and name not in ("network", "out", "model", "flow", "seed", "clearance")
-        ):
-            raise InputError(f"--{name.replace('_', '-')}", "", "a baseline has the paper's settings and doesn't take this")
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and option.name not in ("network", "out", "model", "flow", "seed", "clearance"):
+            raise InputError(option.opts[0], "", "a baseline has the paper's settings and doesn't take this")
 
 
 def _train_baseline(model: str, network: "Network", flow: int, seed: int, clearance: str, out: Path) -> None:
