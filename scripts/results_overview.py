@@ -59,7 +59,7 @@ def main() -> None:
     axes.set_ylim(top=1.25 * axes.get_ylim()[1])  # for the legend
     axes.set_title("ten flows each, mean and deviation", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, loc="upper right")
+    axes.legend(frameon=False, fontsize=8, loc="upper left")
     figure.tight_layout()
     matplotlib.rcParams["svg.hashsalt"] = "tinylight"
     figure.savefig(DOCS / "pictures" / "travel_time.svg", metadata={"Date": None})
