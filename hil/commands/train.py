@@ -184,9 +184,9 @@ def train(
     for part in policy.intersections:
         kept = " + ".join(f"{feature.name} ({feature.width})" for feature in part.features)
         say(f"{part.id}: {kept} -> {part.hidden[0]} -> {part.hidden[1]} -> {len(part.phases)}, {part.n_parameters} parameters")
-        if (values := sum(feature.width for feature in part.features)) > CHIP_INPUTS:
+        if part.n_inputs > CHIP_INPUTS:
             say(
-                f"{part.id}: {values} values, more than the {CHIP_INPUTS} that a request to the chip carries; "
+                f"{part.id}: {part.n_inputs} values, more than the {CHIP_INPUTS} that a request to the chip carries; "
                 "--max-parameters keeps to features that fit",
                 style="yellow",
             )
