@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 from model.budget import Budget
@@ -78,6 +81,18 @@ class TrainingConfig:
     @property
     def budget(self) -> Budget:
         return Budget(self.max_parameters, self.max_cycles, self.max_flash_bytes)
+
+
+@contextmanager
+def settings_from(source: Callable[[str], tuple[str | Path, str]]) -> Iterator[None]:
+    """InputErrors about settings name where the value came from: `source` gives a field's file (or option) and place there."""
+    try:
+        yield
+    except InputError as fault:
+        if fault.file != TRAINING:
+            raise
+        (file, place, why), *others = ((*source(name), why) for name, why in ((fault.place, fault.fault), *fault.others))
+        raise InputError(file, place, why, tuple((place or str(file), why) for file, place, why in others)) from None
 
 
 def _require_possible(setting: dataclasses.Field[Any], value: object) -> None:

@@ -7,14 +7,13 @@ Each entry may have `features` (preset or names), `seed` (added to the run's eng
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from model.config import TRAINING, TrainingConfig
+from model.config import TRAINING, TrainingConfig, settings_from
 from streetflow.errors import InputError
 from streetflow.json_reader import read_json
 from streetflow.near import or_else
@@ -71,17 +70,9 @@ def tinylight_settings(name: str, network: str, file: Path | None = None) -> Tin
     return settings
 
 
-@contextmanager
-def settings_named(name: str, file: Path | None = None) -> Iterator[None]:
+def settings_named(name: str, file: Path | None = None) -> AbstractContextManager[None]:
     """InputErrors about a field of the TrainingConfig name the settings file and their place in it."""
-    try:
-        yield
-    except InputError as fault:
-        if fault.file != TRAINING:
-            raise
-        faults = [(fault.place, fault.fault), *fault.others]
-        (place, why), *others = ((f"{name}.training.{field}", why) for field, why in faults)
-        raise InputError(file or SETTINGS_FILE, place, why, tuple(others)) from None
+    return settings_from(lambda field: (file or SETTINGS_FILE, f"{name}.training.{field}"))
 
 
 def _read(file: Path) -> dict[str, Any]:

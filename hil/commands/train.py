@@ -2,8 +2,7 @@
 
 import ast
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -110,7 +109,7 @@ def train(
     except ImportError as fault:
         raise InputError("tinylight train", "", "needs PyTorch: pip install 'tinylight-hil[train]'") from fault
     from hil.json_file import write_json
-    from model.config import TrainingConfig
+    from model.config import TrainingConfig, settings_from
     from model.policy import CHIP_INPUTS
     from model.train_policy import searched_features, train_policy
     from model.training import EpisodeRow, Progress
@@ -147,7 +146,11 @@ def train(
     changes = _changes(settings or [])
     resume_from = checkpoint if checkpoint.is_file() else None
     rows: list[EpisodeRow] = []
-    with _options_named(options.keys() - changes), progress_bar() as bar:
+
+    def source(name: str) -> tuple[str, str]:
+        return (f"--{name.replace('_', '-')}" if name in options.keys() - changes else f"--set: {name}"), ""
+
+    with settings_from(source), progress_bar() as bar:
         config = TrainingConfig(**(options | changes))
         task = bar.add_task(f"training on {network}, flow {flow}", total=search_episodes + refine_episodes)
 
@@ -213,23 +216,6 @@ def _changes(settings: Sequence[str]) -> dict[str, Any]:
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise InputError("--set", name, f"{text[:60]!r} is neither a number nor a tuple of numbers") from None
     return changes
-
-
-@contextmanager
-def _options_named(options: Collection[str]) -> Iterator[None]:
-    """InputErrors about a field of the TrainingConfig name where its value came from: one of these options, or --set."""
-    from model.config import TRAINING
-
-    try:
-        yield
-    except InputError as fault:
-        if fault.file != TRAINING:
-            raise
-        (source, why), *others = (
-            (f"--{name.replace('_', '-')}" if name in options else f"--set: {name}", why)
-            for name, why in ((fault.place, fault.fault), *fault.others)
-        )
-        raise InputError(source, "", why, tuple(others)) from None
 
 
 def _require_baseline_options(context: typer.Context) -> None:
