@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 # The data-set folder beside a checkout is used when it is there; TINYLIGHT_DATA names others.
-export TINYLIGHT_DATA ?= $(wildcard ../shared/datasets)
+export TINYLIGHT_DATA ?= $(abspath $(wildcard ../shared/datasets))
 
 .PHONY: help setup hil test lint bench fuzz clean
 
