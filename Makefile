@@ -29,7 +29,7 @@ bench: $(VENV)/.ready-test  ## Measure speed (pytest-benchmark)
 	$(BIN)/python -m pytest benchmarks --benchmark-only $(ARGS)
 
 fuzz: $(VENV)/.ready-test  ## Fuzz the firmware's protocol code with libFuzzer (needs Debian's clang and libclang-rt-14-dev)
-	$(BIN)/python -m tests.fuzz.run $(ARGS)
+	$(BIN)/python -m tests.firmware.fuzz.run $(ARGS)
 
 clean:  ## Remove what was built (not .venv)
 	rm -rf build .pio .pytest_cache .mypy_cache .ruff_cache
@@ -45,6 +45,6 @@ $(VENV)/.ready-hil: pyproject.toml constraints.txt scripts/system_packages.sh
 $(VENV)/.ready-test: $(VENV)/.ready-hil
 	@PYTHON="$(PYTHON)" scripts/system_packages.sh chromium
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[firmware,train,plot,test]'
-	@command -v npm >/dev/null && npm install --silent --no-audit --no-fund --prefix tests/avr8js || \
+	@command -v npm >/dev/null && npm install --silent --no-audit --no-fund --prefix tests/firmware/avr8js || \
 		echo "setup: no npm, or it got nothing: the second emulator's tests will be skipped" >&2
 	@touch $@

@@ -3,11 +3,11 @@
 import pytest
 
 from hil.boards import open_board
-from hil.closed_loop import run_closed_loop, run_reference
-from hil.job import Job, build
-from hil.link import Link
+from hil.loop.closed_loop import run_closed_loop, run_reference
+from hil.loop.job import Job, build
+from hil.wire.link import Link
 from model import pretrained_policy
-from model.policy import load_policy
+from model.policy.file import load_policy
 
 
 @pytest.mark.benchmark(group="closed loop of the crossing: 3600 s of traffic, 180 decisions")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from streetflow import Engine
-from streetflow.network import find_network, network_names
+from streetflow.networks.catalogue import find_network, network_names
 
 NETWORKS = [name for name in ("crossing", "arterial", "Hangzhou1", "Jinan") if name in network_names()]
 HORIZON_S = 3600

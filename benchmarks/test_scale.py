@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from streetflow import Engine
-from streetflow.generate_flow import Traffic
-from streetflow.generate_roadnet import Grid
-from streetflow.intersection import signalled_intersections
-from streetflow.make_network import generated_network, write_network
-from streetflow.network import Network, find_network, network_names, network_of
-from streetflow.roadnet import read_roadnet
+from streetflow.control.intersection import signalled_intersections
+from streetflow.networks.catalogue import Network, find_network, network_names, network_of
+from streetflow.networks.generate_flow import Traffic
+from streetflow.networks.generate_roadnet import Grid
+from streetflow.networks.write import generated_network, write_network
+from streetflow.roadnet.reader import read_roadnet
 
 SIDES = (1, 4, 8, 14, 32)
 PHASE_S = 20

@@ -5,8 +5,8 @@ The group shows ratios within one run; figures of another machine or day are not
 
 import pytest
 
-from streetflow.environment import Environment
-from streetflow.network import find_network, network_names
+from streetflow.control.environment import Environment
+from streetflow.networks.catalogue import find_network, network_names
 
 NETWORKS = [name for name in ("crossing", "arterial", "Hangzhou1", "Jinan") if name in network_names()]
 
@@ -38,14 +38,14 @@ def test_features(network: str, features: str, benchmark) -> None:
 @pytest.mark.parametrize("network", NETWORKS)
 def test_episode(network: str, benchmark) -> None:
     from model.evaluate import run
-    from streetflow.controllers import FixedTime
+    from streetflow.control.controllers import FixedTime
 
     environment = Environment(find_network(network), 0)
     benchmark.pedantic(run, args=(environment, FixedTime()), rounds=5, warmup_rounds=1)
 
 
 def _warmed_up(network: str, features: str = "release") -> Environment:
-    from streetflow.controllers import FixedTime
+    from streetflow.control.controllers import FixedTime
 
     environment = Environment(find_network(network), 0, features=features)
     environment.reset()

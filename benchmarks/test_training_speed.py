@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra: train)")
 
-from model.training import Trained, TrainingConfig, train
-from streetflow.environment import Environment
+from model.train.search_and_refine import Trained, TrainingConfig, train
+from streetflow.control.environment import Environment
 from streetflow.errors import InputError
-from streetflow.network import find_network
+from streetflow.networks.catalogue import find_network
 
 SEARCH_EPISODES, REFINE_EPISODES = 2, 4  # a third of the episodes are searched, as in a whole run
 WHOLE_EPISODES = 64 + 128

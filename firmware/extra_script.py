@@ -7,6 +7,7 @@ set: unrolled where it fits; the host has the portable C alone).
 
 import os
 import re
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,10 +17,6 @@ Import("env")  # type: ignore[name-defined]  # noqa: F821  SCons gives us its en
 env = env  # type: ignore[name-defined]  # noqa: F821
 root = Path(env.subst("$PROJECT_DIR"))
 build = Path(env.subst("$BUILD_DIR"))
-sys.path[:0] = [str(root / "firmware"), str(root)]
-
-from flash_crc import patch  # noqa: E402
-from generate import PolicyError, generate  # noqa: E402
 
 DEFAULT_BAUD = 115200
 VECTORS = 26  # of the ATmega328P, reset included
@@ -30,12 +27,18 @@ def stop(message: str) -> None:
     env.Exit(2)
 
 
+def run(module: str, *arguments: str) -> None:
+    """A module of `firmware.generator`, in a process of its own: SCons's Python knows nothing of this project's packages."""
+    command = [sys.executable, "-m", module, *arguments]
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    sys.stdout.write(result.stdout)
+    if result.returncode:
+        stop(result.stderr.strip().removeprefix("Error: "))
+
+
 def set_crc(target: list[object], source: list[object], env: object) -> None:
     """After linking: the program's CRC becomes 0; what start.S doesn't serve is refused."""
-    try:
-        patch(Path(str(target[0])))
-    except ValueError as fault:
-        stop(str(fault))
+    run("firmware.generator.flash_crc", str(Path(str(target[0])).resolve()))
 
 
 def number(variable: str, default: int, least: int = 1) -> int:
@@ -59,16 +62,14 @@ def default_policy() -> Path:
     return folder / "pretrained" / "crossing.json"
 
 
-policy_file = Path(os.environ.get("TINYLIGHT_POLICY") or default_policy())
+policy_file = Path(os.environ.get("TINYLIGHT_POLICY") or default_policy()).absolute()
 kernel = (os.environ.get("TINYLIGHT_KERNEL") or "auto") if "BOARD" in env else "c"
 flip = re.search(r"-DTL_FLIP_WEIGHT=(\d+)", os.environ.get("PLATFORMIO_BUILD_FLAGS", ""))
-try:
-    policy = generate(policy_file, build / "generated", kernel, int(flip[1]) if flip else None)
-except PolicyError as error:
-    stop(f"{policy_file}: {error}")
-
-count = len(policy["intersections"])
-print(f"Policy {policy['sha256'][:12]} ({policy['network']}, {count} intersections, kernel {policy['kernel']}): {policy_file}")
+run(
+    "firmware.generator",
+    *(str(policy_file), str((build / "generated").resolve()), kernel),
+    *(("--flip-weight", flip[1]) if flip else ()),
+)
 env.Append(CPPPATH=[str(build / "generated"), str(root / "firmware" / "include")])
 env.Append(CPPDEFINES=[("MIN_GREEN_S", min_green_s())])
 

@@ -15,8 +15,8 @@ import pytest
 
 if TYPE_CHECKING:
     from hil.boards import Board
-    from hil.job import Job
-    from hil.verdict import Verdict
+    from hil.loop.job import Job
+    from hil.loop.verdict import Verdict
     from streetflow.errors import InputError
 
 NO_BOARD = "needs a board: run pytest with --hil=simavr, --hil=host or --hil=PORT (a serial port or pyserial URL)"
@@ -99,7 +99,7 @@ def _uses_our_fixture(item: pytest.Item) -> bool:
 @contextmanager
 def _bad_input_told(config: pytest.Config) -> Iterator[None]:
     """Bad input fails the test with the one line that says what is wrong, as the command line does."""
-    from hil.build import BuildError
+    from hil.build.firmware import BuildError
     from streetflow.errors import InputError
 
     try:
@@ -123,8 +123,8 @@ def _told(fault: "InputError", config: pytest.Config) -> str:
 def hil_job(request: pytest.FixtureRequest) -> "Job":
     """The job that the command line describes."""
     from hil.boards.find_port import AUTO, find_port
-    from hil.fault_spec import FaultSpec
-    from hil.job import Job
+    from hil.loop.fault_spec import FaultSpec
+    from hil.loop.job import Job
     from streetflow.errors import InputError
 
     option = request.config.getoption
@@ -152,7 +152,7 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
 def board(request: pytest.FixtureRequest, hil_job: "Job") -> Iterator["Board"]:
     """The board that was asked for, open, holding the firmware of the policy."""
     from hil.boards import open_board
-    from hil.job import build
+    from hil.loop.job import build
 
     with _bad_input_told(request.config):
         firmware, _ = build(hil_job)
@@ -163,10 +163,10 @@ def board(request: pytest.FixtureRequest, hil_job: "Job") -> Iterator["Board"]:
 
 @pytest.fixture
 def closed_loop(request: pytest.FixtureRequest, hil_job: "Job") -> Callable[..., "Verdict"]:
-    """closed_loop(**changes) runs the job, with fields of `hil.job.Job` changed, and returns its Verdict."""
+    """closed_loop(**changes) runs the job, with fields of `hil.loop.job.Job` changed, and returns its Verdict."""
     from hil.boards import SerialBoard
-    from hil.job import run_job
-    from hil.summary import summary_row
+    from hil.loop.job import run_job
+    from hil.loop.summary import summary_row
 
     def run(**changes: object) -> "Verdict":
         job = replace(hil_job, **changes)  # type: ignore[arg-type]
@@ -191,7 +191,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         return
     from rich.console import Console
 
-    from hil.summary import summary_table
+    from hil.loop.summary import summary_table
 
     terminalreporter.section("hardware in the loop")
     with (console := Console(width=terminalreporter._tw.fullwidth)).capture() as capture:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.agent import PolicyAgent
-from model.baseline_file import BaselineFile, is_baseline_file, load_baseline
-from model.policy import Policy, load_policy
-from streetflow.controllers import CONTROLLERS, Controller
-from streetflow.environment import Environment
+from model.baselines.file import BaselineFile, is_baseline_file, load_baseline
+from model.policy.agent import PolicyAgent
+from model.policy.file import Policy, load_policy
+from streetflow.control.controllers import CONTROLLERS, Controller
+from streetflow.control.environment import Environment
 from streetflow.errors import InputError
 from streetflow.near import did_you_mean
-from streetflow.network import Network, find_network
+from streetflow.networks.catalogue import Network, find_network
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _baseline(file: Path) -> tuple[Controller, str, str]:
     """A trained baseline; InputError where torch is missing."""
     content = load_baseline(file)
     try:
-        from model.baseline_agent import BaselineAgent
+        from model.baselines.agent import BaselineAgent
     except ImportError as fault:
         raise InputError(file, "", "a baseline needs PyTorch: pip install 'tinylight-hil[train]'") from fault
     return BaselineAgent(content, file.name), file.name, content.clearance

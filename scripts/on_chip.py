@@ -13,11 +13,11 @@ from pathlib import Path
 from statistics import mean, pstdev
 from typing import Any
 
-from hil.commands.common import progress_bar
-from hil.job import Job, run_job
-from hil.verdict import Verdict
-from model.paper_table import PAPER_NETWORKS, paper_models
-from model.table_report import machine, versions
+from hil.loop.job import Job, run_job
+from hil.loop.verdict import Verdict
+from model.report.paper_table import PAPER_NETWORKS, paper_models
+from model.report.write import machine, versions
+from tinylight.console import progress_bar
 
 
 def main() -> int:

@@ -15,8 +15,8 @@ import matplotlib.pyplot as plt
 
 from model import pretrained_policy
 from model.evaluate import evaluate
-from model.paper_table import PAPER_NETWORKS
-from streetflow.network import find_network
+from model.report.paper_table import PAPER_NETWORKS
+from streetflow.networks.catalogue import find_network
 
 NETWORKS = ("crossing", "arterial", *PAPER_NETWORKS)
 RULES = ("FixedTime", "SOTL", "MaxPressure")

@@ -14,7 +14,7 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from model.paper_table import PAPER_NETWORKS, paper_models
+from model.report.paper_table import PAPER_NETWORKS, paper_models
 
 GREY, PAPER, OURS = "#9aa5b4", "#e8a33d", "#2f7d4f"
 MODELS = ("FixedTime", "SOTL", "MaxPressure", "EcoLight", "TLRP", "FRAP", "MPLight", "CoLight", "TinyLight")

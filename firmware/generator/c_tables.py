@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from generator.policy import JsonObject
+from firmware.generator.policy import JsonObject
 
 WEIGHT_EXCESS = 128  # the kernel reads weight + 128 as unsigned
 

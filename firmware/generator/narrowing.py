@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from generator.assembly import Assembly, r
+from firmware.generator.assembly import Assembly, r
 
 Bytes = Sequence[int | None]  # registers of a product's bytes, lowest first; None: known to be 0, or not needed
 

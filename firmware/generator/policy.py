@@ -25,10 +25,10 @@ class PolicyError(ValueError):
 
 
 def read_policy(path: Path) -> JsonObject:
-    """The policy file's content, checked by model.policy where that can be imported (a PlatformIO outside our
+    """The policy file's content, checked by model.policy.file where that can be imported (a PlatformIO outside our
     environment can't), and in any case for what the generated C relies on. PolicyError otherwise."""
     try:
-        from model.policy import load_policy
+        from model.policy.file import load_policy
     except ImportError:
         pass
     else:

@@ -1,7 +1,7 @@
 """The kernel `unrolled`: code that takes a request's values to bytes, and the registers that it shares with the layers.
 
-q = min(255, (max(0, x - offset) * multiplier + half) >> shift), as in model/integer.py. What is below the offset, or would give
-255, jumps over the multiplication.
+q = min(255, (max(0, x - offset) * multiplier + half) >> shift), as in model/policy/integer.py. What is below the offset, or
+would give 255, jumps over the multiplication.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from generator.assembly import Assembly, byte, low, r
-from generator.grouping import INPUT_MAX
-from generator.narrowing import narrow
+from firmware.generator.assembly import Assembly, byte, low, r
+from firmware.generator.grouping import INPUT_MAX
+from firmware.generator.narrowing import narrow
 
 ZERO, RESULT = 2, 27
 SPARE = "0x1e"  # GPIOR0, a byte that is read in one cycle

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from generator.policy import INPUT_MAX, JsonObject, n_inputs
+from firmware.generator.policy import INPUT_MAX, JsonObject, n_inputs
 
 ROWS_MAX = 6
 FROM_EVEN, FROM_ODD, PLAIN, TOTALS, ADD, STORE, LAST = (1 << bit for bit in range(7))  # stage bits, as in table.S

@@ -1,10 +1,11 @@
 """The kernel `unrolled`: straight-line assembly for one policy, its weights as immediates.
 
 Per intersection one piece of code. A layer's inputs lie in registers (what has no room, in RAM), and each row is summed by
-itself: exactly, in 24 bits, with partial sums of 16 bits where `generator.grouping` proves that they suffice. A product is
+itself: exactly, in 24 bits, with partial sums of 16 bits where `grouping` proves that they suffice. A product is
 that of |w| and an activation, both unsigned, and is added or subtracted by the sign of w; zero weights cost nothing.
 
-Meaning as in model/integer.py. The surroundings (registers saved, the pointer to the values) are firmware/src/avr/unrolled.S.
+Meaning as in model/policy/integer.py. The surroundings (registers saved, the pointer to the values) are
+firmware/src/avr/unrolled.S.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from generator.assembly import Assembly, byte, r
-from generator.grouping import INPUT_MAX, Row, Term, group, has_room
-from generator.narrowing import narrow, needed_bytes
-from generator.scaling import SPARE, ZERO, load, scale, store
+from firmware.generator.assembly import Assembly, byte, r
+from firmware.generator.grouping import INPUT_MAX, Row, Term, group, has_room
+from firmware.generator.narrowing import narrow, needed_bytes
+from firmware.generator.scaling import SPARE, ZERO, load, scale, store
 
 FILES = range(3, 23)  # registers that hold a layer's inputs; one input more lies in the spare byte
 WEIGHT = 23

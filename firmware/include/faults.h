@@ -2,7 +2,7 @@
  *
  * -DTL_SLOWDOWN_CYCLES=N  each decision takes N more clock cycles (on the host: N / 16 microseconds)
  * -DTL_FLIP_WEIGHT=K      one flipped bit in flash: weight K of the first intersection's layer 3 is 64 off (weight K is that
- *                         of action K / hidden2 and hidden unit K % hidden2); done by firmware/generate.py
+ *                         of action K / hidden2 and hidden unit K % hidden2); done by firmware/generator/generate.py
  * -DTL_GARBAGE_AFTER=N    after N decisions every reply is scrambled (0, or just -DTL_GARBAGE: from the start)
  * -DTL_SILENT_AFTER=N     after N decisions nothing is answered any more (0: from the start)
  * -DTL_HANG_AFTER=N       after N decisions the program hangs, until the watchdog resets the chip

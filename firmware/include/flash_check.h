@@ -1,6 +1,6 @@
 /* Whether the program's bytes in flash are still those that were built: a CRC over all of them, once at boot.
  *
- * After linking, firmware/flash_crc.py chooses two bytes of start.S such that the CRC is 0.
+ * After linking, firmware/generator/flash_crc.py chooses two bytes of start.S such that the CRC is 0.
  */
 #ifndef FLASH_CHECK_H
 #define FLASH_CHECK_H

@@ -1,7 +1,7 @@
 /* The one header that knows the ATmega328P: clock, baud rate, registers, pins.
  *
  * F_CPU and BAUD come from the build (TINYLIGHT_F_CPU, TINYLIGHT_BAUD; 16 MHz and 115200 unless told
- * otherwise). hil/baud.py computes the same divisor in Python.
+ * otherwise). hil/build/baud.py computes the same divisor in Python.
  */
 #ifndef HARDWARE_H
 #define HARDWARE_H

@@ -1,4 +1,4 @@
-/* The policy as the build generates it from the policy file (firmware/generate.py): tables in flash. */
+/* The policy as the build generates it from the policy file (firmware/generator/generate.py): tables in flash. */
 #ifndef POLICY_H
 #define POLICY_H
 

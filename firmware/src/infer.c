@@ -1,4 +1,4 @@
-/* The portable kernel: exact integer arithmetic, meaning as in model/integer.py.
+/* The portable kernel: exact integer arithmetic, meaning as in model/policy/integer.py.
  *
  * layer 1   one branch per kept feature; the branches' ReLUs are summed, then requantised to uint8
  * layer 2   ReLU, requantised to uint8

@@ -13,7 +13,7 @@ __all__ = ["Board", "ExchangeTiming", "HostBoard", "SerialBoard", "SimavrBoard",
 
 
 class BuiltFirmware(Protocol):
-    """What a board needs of `hil.build.Firmware`: the ELF file, or the native program."""
+    """What a board needs of `hil.build.firmware.Firmware`: the ELF file, or the native program."""
 
     @property
     def elf(self) -> Path: ...

@@ -23,7 +23,7 @@ class ExchangeTiming:
 class Board(ABC):
     """A serial line with the firmware at its other end. As a context manager it opens itself, if need be, and closes.
 
-    Reads and writes raise `hil.faults.BoardDied` when the board is gone for good.
+    Reads and writes raise `hil.boards.faults.BoardDied` when the board is gone for good.
     """
 
     name: str

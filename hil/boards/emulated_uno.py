@@ -11,9 +11,9 @@ through DTR; a pseudo-terminal has no DTR, so that time passes at once here, bef
 import time
 from collections.abc import Callable
 
+from hil.boards.faults import BoardDied
 from hil.boards.pseudo_terminal import PseudoTerminal
 from hil.boards.simavr import SimavrBoard
-from hil.faults import BoardDied
 
 DEAF_US = 400_000  # optiboot's three blinks take 6 * 62.5 ms
 SLICE_US = 2_000  # the chip runs at most so far ahead before the port is looked at again

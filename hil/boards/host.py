@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, ClassVar, Literal
 
 from hil.boards.base import Board, ExchangeTiming
+from hil.boards.faults import BoardDied
 from hil.boards.wall_clock import WallClockTiming, wall_clock_us
-from hil.faults import BoardDied
 from streetflow.errors import InputError
 
 CHUNK_BYTES = 4096

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streetflow.errors import InputError
-from streetflow.json_reader import read_text
+from streetflow.roadnet.json_reader import read_text
 
 DATA, END, SEGMENT, START, LINEAR, LINEAR_START = range(6)
 RECORD_OVERHEAD_BYTES = 5  # length, address (2), type, checksum

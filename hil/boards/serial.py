@@ -11,9 +11,9 @@ from typing import ClassVar, Literal
 import serial
 
 from hil.boards.base import Board, ExchangeTiming
+from hil.boards.faults import BoardDied
 from hil.boards.port_trouble import held_by, remedy
 from hil.boards.wall_clock import WallClockTiming, wall_clock_us
-from hil.faults import BoardDied
 from streetflow.errors import InputError
 
 POLL_S = 0.005  # longest single wait in pyserial; changing it per read would renegotiate rfc2217 ports

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal
 from hil.boards.base import Board, ExchangeTiming
 from hil.boards.bootloader import read_bootloader
 from hil.boards.elf_image import ElfImage, read_elf
+from hil.boards.faults import BoardDied
 from hil.boards.simavr_library import simavr_library
-from hil.faults import BoardDied
 from streetflow.errors import InputError
 
 PART = "atmega328p"

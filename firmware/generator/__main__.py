@@ -1,0 +1,29 @@
+"""python -m firmware.generator: see `generate.py`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from firmware.generator.generate import KERNELS, PolicyError, generate
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m firmware.generator", description="Turns a policy file into firmware sources."
+    )
+    parser.add_argument("policy", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("kernel", nargs="?", default="auto", help=f"{', '.join(KERNELS)} or auto (default)")
+    parser.add_argument("--flip-weight", type=int, help="one flipped bit in flash, for tests (firmware/include/faults.h)")
+    options = parser.parse_args()
+    try:
+        policy = generate(options.policy, options.folder, options.kernel, options.flip_weight)
+    except PolicyError as error:
+        print(f"{options.policy}: {error}", file=sys.stderr)
+        return 2
+    count, kernel = len(policy["intersections"]), policy["kernel"]
+    print(f"Policy {policy['sha256'][:12]} ({policy['network']}, {count} intersections, kernel {kernel}): {options.policy}")
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,195 @@
+"""Builds the firmware for a policy through PlatformIO, and keeps what it has built.
+
+A build is known by the hash of everything that goes into it, so the same request is answered from the folder where
+its results lie. Several processes may build at once: each works in a folder of its own and moves it into place.
+"""
+
+import hashlib
+import importlib.util
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+from firmware.generator.policy import PolicyError, read_policy
+from hil.build import pio
+from hil.build.baud import divisor
+from model.policy.file import load_policy
+from streetflow.cache import cache_folder
+from streetflow.errors import InputError
+from streetflow.near import or_else
+
+Target = Literal["uno", "uno_system", "native"]
+KERNELS = ("c", "table", "unrolled")  # by their number in HELLO; "auto": unrolled where it fits the flash, else table
+
+COMPILERS = {
+    "uno_system": ("avr-gcc", "gcc-avr binutils-avr avr-libc"),
+    "native": ("gcc", "gcc libc6-dev"),
+}  # target: program that must be on PATH, Debian packages that bring it
+OUTPUT_LINES = 30  # of a failed build, that are shown
+
+
+class BuildError(RuntimeError):
+    """The compiler or PlatformIO failed; the message ends with the last lines they printed."""
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """A built firmware. `elf` is the program for the host on target "native", which has no `hex` and no `map`."""
+
+    elf: Path
+    hex: Path | None
+    map: Path | None
+    target: Target
+    f_cpu_hz: int
+    baud: int
+    policy_sha256: str
+
+    @property
+    def kernel(self) -> str:
+        """Which kernel it has: "c", "table" or "unrolled"."""
+        dimensions = self.elf.with_name("generated") / "policy_dimensions.h"
+        match = re.search(r"KERNEL_ID (\d)", dimensions.read_text(encoding="ascii"))
+        assert match is not None
+        return KERNELS[int(match[1])]
+
+
+def project_root() -> Path:
+    """The folder with platformio.ini and firmware/: of the checkout, or of the installed package."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package.parent, package / "_project"):
+        if (folder / "platformio.ini").is_file() and (folder / "firmware").is_dir():
+            return folder
+    raise InputError("platformio.ini", "", "neither beside nor inside the package `hil`: the installation is incomplete")
+
+
+def default_build_dir() -> Path:
+    """build/firmware of a checkout; a cache folder of the user for an installed package."""
+    root = project_root()
+    if root.name != "_project":
+        return root / "build" / "firmware"
+    return cache_folder() / "firmware"
+
+
+def build_firmware(
+    policy_file: Path,
+    *,
+    target: Target = "uno_system",
+    f_cpu_hz: int = 16_000_000,
+    baud: int = 115_200,
+    kernel: str = "auto",
+    min_green_s: int = 0,
+    build_dir: Path | None = None,
+    extra_flags: Sequence[str] = (),
+) -> Firmware:
+    """The firmware with this policy inside. The target "native" has the portable C alone; `min_green_s` (0..255) is the minimum
+    green that the chip keeps where it is told the light's state. `extra_flags` go to the compiler
+    (tests: firmware/include/faults.h).
+
+    InputError for a policy that can't become firmware, a baud rate out of reach, a compiler that is missing;
+    BuildError if compiling fails.
+    """
+    named, policy_file = Path(policy_file), Path(policy_file).resolve()
+    policy_sha256 = _check_policy(named)
+    if kernel not in ("auto", *KERNELS):
+        raise InputError("--kernel", "", f"unknown kernel {kernel!r}{or_else(kernel, ['auto', *reversed(KERNELS)])}")
+    if target == "native" and kernel not in ("auto", "c"):
+        raise InputError("--kernel", "", f"{kernel}: the board host has the portable C alone (c or auto)")
+    if not 0 <= min_green_s <= 255:
+        raise InputError("--min-green", "", f"{min_green_s} s: the chip counts from 0 to 255")
+    if target != "native":
+        divisor(f_cpu_hz, baud)
+    compiler = _compiler_version(target)
+    build_dir = (build_dir or default_build_dir()).resolve()
+    key = _content_hash(policy_file, target, str(f_cpu_hz), str(baud), kernel, str(min_green_s), compiler, *extra_flags)
+    folder = build_dir / f"{target}-{key[:16]}"
+    if not folder.is_dir():
+        variables = {
+            "TINYLIGHT_POLICY": str(policy_file),
+            "TINYLIGHT_F_CPU": str(f_cpu_hz),
+            "TINYLIGHT_BAUD": str(baud),
+            "TINYLIGHT_KERNEL": kernel,
+            "TINYLIGHT_MIN_GREEN_S": str(min_green_s),
+            "PLATFORMIO_BUILD_FLAGS": " ".join(extra_flags),
+        }
+        _build(folder, target, variables, named)
+    if target == "native":
+        return Firmware(folder / "firmware", None, None, target, f_cpu_hz, baud, policy_sha256)
+    elf, hex_file, map_file = (folder / f"firmware.{suffix}" for suffix in ("elf", "hex", "map"))
+    return Firmware(elf, hex_file, map_file, target, f_cpu_hz, baud, policy_sha256)
+
+
+def _build(folder: Path, target: Target, variables: dict[str, str], policy_file: Path) -> None:
+    """`policy_file` as the caller names it, for errors."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as draft:
+        # "buildprog" leaves out PlatformIO's own size check: what doesn't fit is for our verdict to say.
+        result = pio.run(
+            ["run", "-e", target, "-t", "buildprog"],
+            project=project_root(),
+            state_dir=None if target == "uno" else folder.parent / "platformio",
+            variables=variables | {"PLATFORMIO_BUILD_DIR": draft},
+        )
+        if result.returncode != 0:
+            raise _failure(target, result, policy_file)
+        try:
+            (Path(draft) / target).rename(folder)
+        except OSError:
+            if not folder.is_dir():  # otherwise somebody else has just built the same
+                raise
+
+
+def _failure(target: str, result: subprocess.CompletedProcess[str], policy_file: Path) -> Exception:
+    lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
+    if any("avr/io.h: No such file" in line for line in lines):
+        return InputError("avr-libc", "", "its headers are missing; install it: apt install avr-libc")
+    refused = f"Error: {policy_file.resolve()}: "  # by the generator, as firmware/extra_script.py tells it
+    if told := next((line for line in lines if line.startswith(refused)), None):
+        place, _, why = told.removeprefix(refused).partition(": ")
+        return InputError("--kernel", str(policy_file), why) if place == "kernel" else InputError(policy_file, place, why)
+    return BuildError("\n".join([f"building the firmware for {target} failed:", *lines[-OUTPUT_LINES:]]))
+
+
+def _check_policy(policy_file: Path) -> str:
+    """The policy's hash, once the policy file and the firmware's own limits are met."""
+    sha256 = load_policy(policy_file).sha256
+    try:
+        read_policy(policy_file)
+    except PolicyError as error:
+        raise InputError(policy_file, "", str(error)) from None
+    return sha256
+
+
+def _compiler_version(target: Target) -> str:
+    """What the compiler on PATH says of itself. InputError naming the packages if there is none."""
+    if target not in COMPILERS:  # PlatformIO brings the compiler
+        return ""
+    program, packages = COMPILERS[target]
+    if shutil.which(program) is None:
+        raise InputError(program, "", f"not on PATH; install it: apt install {packages}")
+    return subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+def _content_hash(policy_file: Path, *settings: str) -> str:
+    """SHA-256 over the firmware's sources, the policy and all settings."""
+    digest = hashlib.sha256()
+    root = project_root()
+    for file in sorted(_sources(root)):
+        digest.update(f"{file.relative_to(root).as_posix()}\0".encode())
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    digest.update(hashlib.sha256(policy_file.read_bytes()).digest())
+    for setting in (*settings, version("platformio") if importlib.util.find_spec("platformio") else ""):
+        digest.update(f"{setting}\0".encode())
+    return digest.hexdigest()
+
+
+def _sources(root: Path) -> Iterable[Path]:
+    yield root / "platformio.ini"
+    for file in (root / "firmware").rglob("*"):
+        if file.is_file() and "__pycache__" not in file.parts:
+            yield file

@@ -1,0 +1,219 @@
+"""The closed loop: the simulator steps, and every decision round-trips over the link to the chip.
+
+For each intersection and decision the loop sends the policy's kept features, takes the chip's action, and compares action
+and logits with the integer reference computed here from the same numbers. A decision that the chip does not deliver keeps
+the light's current phase and is counted: traffic goes on, as it must on a street.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hil.wire.link import Decision, Link, LinkError
+from hil.wire.protocol import Light, logits_checksum
+from model.evaluate import run
+from model.policy.agent import PolicyAgent
+from model.policy.file import Policy
+from model.policy.integer import IntegerPolicy
+from streetflow.control.environment import Environment
+from streetflow.control.features import FEATURES, find_feature
+from streetflow.control.intersection import Intersection
+from streetflow.errors import InputError
+from streetflow.near import did_you_mean
+
+
+@dataclass(frozen=True)
+class DecisionRecord:
+    """One decision of one intersection. Times in microseconds on the board's clock; None where nothing came back
+    (`response_us` also as `hil.wire.link.Decision` has it). `logits` are the expected ones where their CRC is the chip's,
+    unless the run fetches all; empty where they could not be fetched."""
+
+    decision: int
+    intersection: str
+    action: int | None
+    expected_action: int
+    logits: tuple[int, ...] | None
+    expected_logits: tuple[int, ...]
+    phase: int | None
+    expected_phase: int
+    compute_cycles: int | None
+    response_us: float | None
+    round_trip_us: float | None
+    tries: int
+    fault: str | None = None
+
+    @property
+    def answered(self) -> bool:
+        return self.fault is None
+
+    @property
+    def usable(self) -> bool:
+        """Whether the answer names a phase of the intersection; anything else must not reach the light."""
+        return self.action is not None and self.action < len(self.expected_logits)
+
+    @property
+    def equal(self) -> bool:
+        """True where the chip's phase, action and every logit are the reference's."""
+        expected = self.expected_action, self.expected_phase, self.expected_logits
+        return (self.action, self.phase, self.logits) == expected
+
+
+@dataclass
+class LoopResult:
+    """What one closed-loop run gave."""
+
+    records: list[DecisionRecord] = field(default_factory=list)
+    average_travel_time_s: float = float("nan")
+    throughput_veh_per_min: float = float("nan")
+
+    @property
+    def unanswered(self) -> list[DecisionRecord]:
+        return [record for record in self.records if not record.answered]
+
+    @property
+    def unequal(self) -> list[DecisionRecord]:
+        """Answered decisions that differ from the reference."""
+        return [record for record in self.records if record.answered and not record.equal]
+
+
+class Seat(NamedTuple):
+    """Where an intersection is decided: the link to a board, and the intersection's number there."""
+
+    link: Link
+    number: int
+
+
+def kept_features(policy: Policy, policy_file: str = "policy") -> list[str]:
+    """Names of all features that any intersection of the policy keeps, each once, in order of appearance. InputError naming
+    the place of one that is unknown."""
+    names: dict[str, str] = {}
+    for number, part in enumerate(policy.intersections):
+        for f, feature in enumerate(part.features):
+            names.setdefault(feature.name, f"intersections[{number}].features[{f}].name")
+    for name, place in names.items():
+        try:
+            find_feature(name)
+        except InputError:
+            raise InputError(policy_file, place, f"unknown feature {name}{did_you_mean(name, FEATURES)}") from None
+    return list(names)
+
+
+def run_closed_loop(
+    environment: Environment,
+    policy: Policy,
+    link: Link | Sequence[Seat],
+    *,
+    policy_file: str = "policy",
+    logits: bool = False,
+    on_decision: Callable[[Sequence[DecisionRecord]], None] | None = None,
+) -> LoopResult:
+    """Run one episode with the chip in the loop: one for all intersections, or a seat for each. Logits are compared by their
+    CRC, and fetched where that differs; with `logits` they are fetched for every decision.
+
+    `on_decision` is called after each step with that step's records (one per intersection), for progress.
+    Link faults do not end the run: see the module's text. Where the environment has a minimum green, the chip is told each
+    light's state and keeps it; the reference does the same.
+    """
+    agent = PolicyAgent(policy, integer=True, source=policy_file)
+    references = [IntegerPolicy(part) for part in policy.intersections]
+    seats = [Seat(link, number) for number in range(len(references))] if isinstance(link, Link) else link
+    result = LoopResult()
+    environment.reset()
+    agent.reset(environment)
+    done = False
+    while not done:
+        agent.act(environment)  # for its inputs, and so for the reference; the light follows the chip
+        step = [
+            _decide(seat, agent.inputs[number], reference, intersection, environment, number, logits)
+            for number, (seat, reference, intersection) in enumerate(
+                zip(seats, references, environment.intersections, strict=True)
+            )
+        ]
+        actions = [record.action if record.usable else environment.current_action[number] for number, record in enumerate(step)]
+        _, _, done = environment.step(np.array(actions, dtype=np.int32))
+        result.records.extend(step)
+        if on_decision is not None:
+            on_decision(step)
+    result.average_travel_time_s = environment.average_travel_time_s()
+    result.throughput_veh_per_min = environment.throughput_veh_per_min()
+    return result
+
+
+def run_reference(environment: Environment, policy: Policy, *, policy_file: str = "policy") -> LoopResult:
+    """The same episode decided by the numpy reference alone: what the closed loop must equal."""
+    run(environment, _Patient(policy, integer=True, source=policy_file))
+    return LoopResult(
+        average_travel_time_s=environment.average_travel_time_s(),
+        throughput_veh_per_min=environment.throughput_veh_per_min(),
+    )
+
+
+class _Patient(PolicyAgent):
+    """The policy with the chip's rule for the minimum green."""
+
+    def act(self, environment: Environment) -> npt.NDArray[np.int32]:
+        young = environment.green_s < environment.min_green_s
+        return np.where(young, environment.current_action, super().act(environment))
+
+
+def _decide(
+    seat: Seat,
+    values: npt.NDArray[np.int64],
+    reference: IntegerPolicy,
+    intersection: Intersection,
+    environment: Environment,
+    row: int,
+    logits: bool,
+) -> DecisionRecord:
+    """`row`: the intersection's in the environment."""
+    expected = reference.logits(values)
+    expected_action = int(np.argmax(expected))
+    light = None
+    if environment.min_green_s:
+        light = Light(int(environment.current_action[row]), int(environment.green_s[row]))
+        expected_action = light.action if light.green_s < environment.min_green_s else expected_action
+    expected_logits = tuple(int(logit) for logit in expected)
+    expectation = {
+        "decision": environment.decision,
+        "intersection": intersection.id,
+        "expected_action": expected_action,
+        "expected_logits": expected_logits,
+        "expected_phase": int(intersection.phases[expected_action]),
+    }
+    try:
+        answer = seat.link.decide(seat.number, [int(value) for value in values], logits, light)
+    except LinkError as fault:
+        return DecisionRecord(
+            **expectation,  # type: ignore[arg-type]
+            action=None,
+            logits=None,
+            phase=None,
+            compute_cycles=None,
+            response_us=None,
+            round_trip_us=None,
+            tries=getattr(fault, "tries", 0),
+            fault=f"{type(fault).__name__}: {fault}",
+        )
+    return DecisionRecord(
+        **expectation,  # type: ignore[arg-type]
+        action=answer.action,
+        logits=answer.logits if logits else _logits(seat.link, answer, expected_logits),
+        phase=answer.phase,
+        compute_cycles=answer.compute_cycles,
+        response_us=answer.response_us,
+        round_trip_us=answer.round_trip_us,
+        tries=answer.tries,
+    )
+
+
+def _logits(link: Link, answer: Decision, expected: tuple[int, ...]) -> tuple[int, ...]:
+    """What the chip has computed: the logits expected where the CRC is theirs, else fetched; none if that fails."""
+    if answer.logits_crc == logits_checksum(expected):
+        return expected
+    try:
+        return link.last_logits()
+    except LinkError:
+        return ()

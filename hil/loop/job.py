@@ -1,0 +1,388 @@
+"""The main job: build the firmware from the policy, put it on the board, close the loop over it, judge."""
+
+import contextlib
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from hil.boards import Board, SerialBoard, open_board
+from hil.build.firmware import Firmware, Target, build_firmware, project_root
+from hil.build.footprint import Footprint, measure
+from hil.build.provenance import firmware_commit
+from hil.loop.closed_loop import DecisionRecord, LoopResult, Seat, kept_features, run_closed_loop, run_reference
+from hil.loop.fault_spec import FaultSpec
+from hil.loop.faults_on_purpose import FaultyBoard
+from hil.loop.latency import line_time_us, most_decision_cycles
+from hil.loop.verdict import (
+    FLASH_LIMIT_BYTES,
+    SRAM_LIMIT_BYTES,
+    Check,
+    Verdict,
+    check_equality,
+    check_flash,
+    check_handshake,
+    check_latency,
+    check_line,
+    check_ram,
+    check_stack,
+    check_traffic,
+    latency_figures,
+    ram_bytes,
+)
+from hil.wire.exchange import Counters
+from hil.wire.expected_firmware import Setting, kernel_name, require_possible
+from hil.wire.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
+from hil.wire.probe import answering_baud
+from hil.words import counted
+from model import pretrained_policy
+from model.policy.agent import check_policy_fits
+from model.policy.file import Policy, load_policy, save_policy
+from model.policy.provenance import file_sha256, tool_version
+from streetflow.control.environment import Environment
+from streetflow.errors import InputError
+from streetflow.networks.catalogue import Network, default_seed, find_network
+
+Progress = Callable[[str, int, int], None]  # what is being done, decisions made, decisions in all
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run: a network's flow, decided by a policy on a board."""
+
+    network: Network
+    flow: int
+    policy_file: Path
+    board: str = "simavr"  # with boards="per-intersection": one for all, or a list with commas
+    engine: str = "builtin"
+    f_cpu_hz: int = 16_000_000
+    baud: int = 115_200
+    clearance: str | None = None  # None: the policy's own
+    logits: bool = False  # fetched for every decision, not only where their CRC differs
+    kernel: str = "auto"
+    min_green_s: int = 0  # kept by the chip and by the simulated lights
+    boards: str = "one"  # or "per-intersection": each chip holds that intersection's policy alone
+    budget_s: float = BUDGET_S  # of a decision, round trip
+    faults: FaultSpec | None = None  # what shall go wrong on the line
+    firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
+    # What the options of `tinylight hil` are called where the job was asked for, as far as otherwise.
+    option_names: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        require_possible(self.f_cpu_hz, self.baud, self.budget_s)
+
+    @classmethod
+    def named(cls, network: str, flow: int, policy_file: Path | None, **options: object) -> "Job":
+        """A job on a network found by its name, with the network's trained policy unless a file is given. InputError where
+        there is no such network or policy."""
+        found = find_network(network)
+        return cls(found, flow, policy_file or trained_policy(network), **options)  # type: ignore[arg-type]
+
+    @property
+    def target(self) -> Target:
+        """PlatformIO environment that the firmware is built in."""
+        return "native" if self.board == "host" else "uno_system"
+
+    @property
+    def setting(self) -> Setting:
+        """What the board's firmware must say of itself."""
+        kernel = None if self.kernel == "auto" else self.kernel
+        return Setting(self.f_cpu_hz, self.baud, kernel, self.min_green_s or None, self.option_names)
+
+    def environment(self, policy: Policy) -> Environment:
+        return Environment(
+            self.network,
+            self.flow,
+            engine=self.engine,
+            features=kept_features(policy, str(self.policy_file)),
+            clearance=self.clearance or policy.clearance,
+            min_green_s=self.min_green_s,
+        )
+
+
+class _Chip(NamedTuple):
+    """A board, the hash of the policy that it must hold, and the kernel that was put on it: UNKNOWN where nothing was."""
+
+    board: Board
+    policy_sha256: str
+    kernel: str
+
+
+def trained_policy(network: str) -> Path:
+    """The policy that comes with the network. UnknownNetwork where the name may be mistyped, InputError where there is none."""
+    try:
+        return pretrained_policy(network)
+    except FileNotFoundError as fault:
+        find_network(network)
+        raise InputError("--policy", "", f"{fault}; name a policy file, or train one with `tinylight train`") from None
+
+
+def build(job: Job) -> tuple[Firmware, Footprint | None]:
+    """The job's firmware and, for an AVR, its footprint. InputError where a tool or the policy is at fault."""
+    firmware = build_firmware(
+        job.policy_file,
+        target=job.target,
+        f_cpu_hz=job.f_cpu_hz,
+        baud=job.baud,
+        kernel=job.kernel,
+        min_green_s=job.min_green_s,
+        extra_flags=job.firmware_flags,
+    )
+    return firmware, None if job.target == "native" else measure(firmware)
+
+
+def fits(footprint: Footprint | None) -> bool:
+    """Whether the chip can hold the firmware at all, stack aside."""
+    if footprint is None:
+        return True
+    return footprint.flash_bytes <= FLASH_LIMIT_BYTES and footprint.static_ram_bytes < SRAM_LIMIT_BYTES
+
+
+def run_job(job: Job, *, progress: Progress | None = None, opened: Board | None = None) -> Verdict:
+    """Run the whole job and judge it. InputError for bad input; everything that the board does wrong is in the verdict.
+
+    `opened` is the job's board where it is open already: a real one can't be opened twice.
+    """
+    policy = load_policy(job.policy_file)
+    environment = job.environment(policy)
+    check_policy_fits(policy, environment, str(job.policy_file))
+    _tell(progress, "building the firmware", 0, environment.n_decisions)
+    if job.boards == "per-intersection":
+        return _run_side_by_side(job, policy, environment, progress)
+    firmware, footprint = build(job)
+    if not fits(footprint):
+        return judge_fit(job, policy, firmware.kernel, footprint)
+    with contextlib.ExitStack() as stack:
+        board = opened
+        if board is None:
+            board = stack.enter_context(open_board(job.board, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
+        return _judge(job, policy, environment, [_chip(board, policy.sha256, firmware, job)], footprint, progress)
+
+
+def _chip(board: Board, policy_sha256: str, firmware: Firmware, job: Job) -> _Chip:
+    """With the job's faults on its line."""
+    kernel = UNKNOWN if isinstance(board, SerialBoard) else firmware.kernel
+    return _Chip(FaultyBoard(board, job.faults) if job.faults is not None else board, policy_sha256, kernel)
+
+
+def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progress: Progress | None) -> Verdict:
+    """One chip for each intersection, all open at once; the footprint is that of the largest."""
+    names = job.board.split(",")
+    count = len(policy.intersections)
+    if len(names) == 1:
+        names *= count if names[0] in ("simavr", "host") else 1
+    if len(names) != count:
+        boards, intersections = counted(len(names), "board"), counted(count, "intersection")
+        raise InputError("--board", "", f"{boards} for {intersections}: list one for each, with commas")
+    if "" in names:
+        raise InputError("--board", "", f"{job.board!r} leaves a name empty")
+    chips: list[_Chip] = []
+    footprint: Footprint | None = None
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tinylight-")))
+        for number, name in enumerate(names):
+            _tell(progress, f"building firmware {number + 1} of {count}", 0, environment.n_decisions)
+            alone = policy.alone(number)
+            file = folder / f"{number}.json"
+            save_policy(alone, file)
+            firmware, size = build(replace(job, policy_file=file, board=name))
+            if not fits(size):
+                return judge_fit(job, policy, firmware.kernel, size)
+            footprint = _larger(footprint, size)
+            board = stack.enter_context(open_board(name, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
+            chips.append(_chip(board, alone.sha256, firmware, job))
+        return _judge(job, policy, environment, chips, footprint, progress)
+
+
+def _larger(one: Footprint | None, other: Footprint | None) -> Footprint | None:
+    """The larger of each figure; the parts of the one with more flash."""
+    if one is None or other is None:
+        return one or other
+    most = max(one, other, key=lambda footprint: footprint.flash_bytes)
+    return replace(most, static_ram_bytes=max(one.static_ram_bytes, other.static_ram_bytes))
+
+
+def judge_fit(job: Job, policy: Policy, kernel: str, footprint: Footprint | None) -> Verdict:
+    """The verdict on a firmware that the chip can't hold: by how much; nothing is run."""
+    skipped = "the firmware doesn't fit the chip, so no run"
+    checks = [
+        Check("handshake", "not measured", "-", f"policy {policy.sha256[:12]}", skipped),
+        Check("latency", "not measured", "-", "<= 100 ms, each", skipped),
+        check_flash(footprint),
+        check_ram(footprint, None),
+    ]
+    provenance = _provenance(job, policy, default_seed(job.flow), "none", kernel)
+    return Verdict(checks, provenance, _figures(job, None, None, footprint, None))
+
+
+def judge(
+    job: Job,
+    policy: Policy,
+    environment: Environment,
+    board: Board,
+    footprint: Footprint | None,
+    *,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Close the loop over an open board, whatever firmware it has, and judge it."""
+    return _judge(job, policy, environment, [_Chip(board, policy.sha256, UNKNOWN)], footprint, progress)
+
+
+def _judge(
+    job: Job,
+    policy: Policy,
+    environment: Environment,
+    chips: Sequence[_Chip],
+    footprint: Footprint | None,
+    progress: Progress | None,
+) -> Verdict:
+    """The same over one chip for all intersections or one for each."""
+    line_us = line_time_us(policy, job.baud)
+    most_cycles = most_decision_cycles(policy)
+    links = [Link(chip.board, budget_s=job.budget_s, most_decision_cycles=most_cycles) for chip in chips]
+    fault = None
+    try:
+        for link, chip in zip(links, chips, strict=True):
+            link.hello(chip.policy_sha256, job.setting)
+    except LinkError as error:
+        fault = f"{type(error).__name__}: {error}"
+        fault += _other_baud(error, chips, job.option_names.get("--baud", "--baud"))
+    description = chips[0].board.description if len(chips) == 1 else f"{len(chips)} boards: {chips[0].board.description}"
+    kernels = [
+        chip.kernel if link.greeting is None else kernel_name(link.greeting) for link, chip in zip(links, chips, strict=True)
+    ]
+    provenance = _provenance(job, policy, environment.seed, description, ", ".join(dict.fromkeys(kernels)))
+    handshake = check_handshake(fault, policy.sha256)
+    if fault is not None:
+        return Verdict([handshake], provenance, _figures(job, None, None, footprint, None))
+    seats = [
+        Seat(links[0], number) if len(chips) == 1 else Seat(links[number], 0) for number in range(len(policy.intersections))
+    ]
+
+    made = 0
+
+    def told(step: Sequence[DecisionRecord]) -> None:
+        nonlocal made
+        made += 1
+        _tell(progress, f"{job.network.name} on {job.board}", made, environment.n_decisions)
+
+    result = run_closed_loop(environment, policy, seats, policy_file=str(job.policy_file), logits=job.logits, on_decision=told)
+    stack_bytes = _stack_bytes(links, footprint)
+    counters = Counters.sum(link.counters for link in links)
+    injected = dict(sum((chip.board.injected for chip in chips if isinstance(chip.board, FaultyBoard)), Counter()))
+    reference = run_reference(job.environment(policy), policy, policy_file=str(job.policy_file))
+    checks = [
+        handshake,
+        check_latency(result, job.budget_s * 1e6, line_us, _slowest_cycles(links, result) / job.f_cpu_hz * 1e6),
+        check_line(result, counters, injected),
+        check_flash(footprint),
+        check_ram(footprint, stack_bytes),
+        check_stack(footprint, stack_bytes),
+        check_equality(result, job.logits),
+        check_traffic(result, reference),
+    ]
+    figures = _figures(job, result, reference, footprint, stack_bytes)
+    figures["link"] = asdict(counters)
+    figures["faults"] = injected
+    return Verdict(checks, provenance, figures, result.records)
+
+
+def _other_baud(fault: LinkError, chips: Sequence[_Chip], option: str) -> str:
+    """Where a real board is silent or talks garbage: the baud rate at which it answers, as the end of a message."""
+    if not isinstance(fault, NoAnswer | GarbageAnswer):
+        return ""
+    for board in (chip.board for chip in chips):
+        if isinstance(board, SerialBoard) and (baud := answering_baud(board)):
+            return f"; not at {board.baud} baud, but at {baud} the board answers: use {option} {baud}"
+    return ""
+
+
+def _slowest_cycles(links: Sequence[Link], result: LoopResult) -> int:
+    """Of all decisions computed: where some have not arrived, the chips are asked, which may still be at it."""
+    cycles = [record.compute_cycles or 0 for record in result.records]
+    for link in links if result.unanswered else ():
+        if link.greeting is not None and link.greeting.f_cpu_hz:
+            with contextlib.suppress(LinkError):
+                cycles.append(link.stats(link.board.boot_us / 1e6).largest_compute_cycles)
+    return max(cycles, default=0)
+
+
+def _stack_bytes(links: Sequence[Link], footprint: Footprint | None) -> int | None:
+    """Deepest stack seen on any chip: read from the emulator's RAM, or told by the chip's own painted mark; None if it can't
+    be had."""
+    if footprint is None:
+        return None
+    marks = [_stack_mark(link) for link in links]
+    return max((mark for mark in marks if mark is not None), default=None)
+
+
+def _stack_mark(link: Link) -> int | None:
+    mark = link.board.stack_high_water_bytes()
+    if mark is not None:
+        return mark
+    try:
+        stats = link.stats()
+    except LinkError:
+        return None
+    if not stats.static_ram_bytes:
+        return None  # a host build among the chips
+    return SRAM_LIMIT_BYTES - stats.static_ram_bytes - stats.untouched_ram_bytes
+
+
+def _figures(
+    job: Job,
+    result: LoopResult | None,
+    reference: LoopResult | None,
+    footprint: Footprint | None,
+    stack_bytes: int | None,
+) -> dict[str, object]:
+    figures: dict[str, object] = {}
+    if footprint is not None:
+        figures["footprint"] = {
+            "flash_bytes": footprint.flash_bytes,
+            "static_ram_bytes": footprint.static_ram_bytes,
+            "ram_bytes": ram_bytes(footprint, stack_bytes),
+            "stack_bytes": stack_bytes,
+            "stack_bound_bytes": footprint.stack.total_bytes if footprint.stack else None,
+        }
+    if result is not None and reference is not None:
+        figures["latency"] = latency_figures(result, job.f_cpu_hz, compute_measured=job.target != "native")
+        figures["traffic"] = {
+            "average_travel_time_s": result.average_travel_time_s,
+            "throughput_veh_per_min": result.throughput_veh_per_min,
+            "reference_average_travel_time_s": reference.average_travel_time_s,
+            "decisions": len(result.records),
+            "unanswered": len(result.unanswered),
+            "unequal": len(result.unequal),
+        }
+    return figures
+
+
+def _provenance(job: Job, policy: Policy, seed: int, board: str, kernel: str) -> dict[str, object]:
+    return {
+        "tool_version": tool_version(),
+        "board": board,
+        "f_cpu_hz": job.f_cpu_hz,
+        "baud": job.baud,
+        "kernel": kernel,
+        "logits": job.logits,
+        "boards": job.boards,
+        "firmware_commit": firmware_commit(project_root()),
+        "policy_file": str(job.policy_file),
+        "policy_sha256": policy.sha256,
+        "network": job.network.name,
+        "roadnet_sha256": file_sha256(job.network.roadnet_file),
+        "flow": job.flow,
+        "flow_sha256": file_sha256(job.network.flow_file(job.flow)),
+        "seed": seed,
+        "engine": job.engine,
+        "clearance": job.clearance or policy.clearance,
+    }
+
+
+def _tell(progress: Progress | None, what: str, made: int, total: int) -> None:
+    if progress is not None:
+        progress(what, made, total)

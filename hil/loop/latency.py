@@ -1,0 +1,60 @@
+"""Latency figures of a run: median, 99th percentile and maximum, by nearest rank, so that each is a value that was measured."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from hil.wire.protocol import CRC_BYTES, DECIDE_REPLY_BYTES, HEADER_BYTES
+from model.policy.file import IntersectionPolicy, Policy
+
+FRAME_BYTES = 1 + HEADER_BYTES + CRC_BYTES + 1  # beside the payload: COBS code and delimiter are one each
+BITS_PER_BYTE = 10  # 8N1
+# Of portable C, the slowest kernel; an input's are those of its bytes in the request. Together more than any policy takes.
+CYCLES_PER_PRODUCT, CYCLES_PER_ROW, CYCLES_PER_INPUT, OTHER_CYCLES = 24, 100, 400, 4_000
+
+
+@dataclass(frozen=True)
+class LatencyStats:
+    """Figures of one series (microseconds, or cycles), with the number of values behind them."""
+
+    count: int
+    p50: float
+    p99: float
+    max: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "LatencyStats":
+        """Of at least one value; ValueError for none: an empty run has no latency."""
+        if not values:
+            raise ValueError("no values, so no latency figures")
+        return cls(len(values), nearest_rank(values, 50), nearest_rank(values, 99), max(values))
+
+    def as_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+def nearest_rank(values: Sequence[float], percent: float) -> float:
+    """The smallest value that at least `percent` % of the values do not exceed."""
+    if not 0 < percent <= 100:
+        raise ValueError(f"a percentile lies in (0, 100], not {percent}")
+    ordered = sorted(values)
+    return ordered[math.ceil(percent * len(ordered) / 100) - 1]
+
+
+def line_time_us(policy: Policy, baud: int) -> float:
+    """How long request and reply of the largest intersection are on the wire, nothing else: what no chip can be faster than."""
+    longest = max(2 * FRAME_BYTES + 2 + 2 * part.n_inputs + DECIDE_REPLY_BYTES for part in policy.intersections)
+    return longest * BITS_PER_BYTE * 1e6 / baud
+
+
+def most_decision_cycles(policy: Policy) -> int:
+    """What a decision of the largest intersection can take the chip, whichever kernel it has, request and reply included."""
+    return max(_most_cycles(part) for part in policy.intersections)
+
+
+def _most_cycles(part: IntersectionPolicy) -> int:
+    hidden1, hidden2 = part.hidden
+    actions = len(part.phases)
+    products = part.n_inputs * hidden1 + hidden1 * hidden2 + hidden2 * actions
+    rows = len(part.features) * hidden1 + hidden2 + actions
+    return CYCLES_PER_PRODUCT * products + CYCLES_PER_ROW * rows + CYCLES_PER_INPUT * part.n_inputs + OTHER_CYCLES

@@ -1,0 +1,55 @@
+"""How a firmware must have been built, for what is reckoned from it (latencies, the minimum green) to be true."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hil.build.baud import BAUD_RANGE, CLOCK_RANGE_HZ
+from hil.build.firmware import KERNELS
+from hil.wire.protocol import HelloReply
+from streetflow.errors import InputError
+
+
+def require_possible(f_cpu_hz: int, baud: int, budget_s: float = 1.0) -> None:
+    """InputError for a clock, a line rate or a time budget that no board has."""
+    for option, value, (least, most), unit in (
+        ("--f-cpu", f_cpu_hz, CLOCK_RANGE_HZ, "Hz"),
+        ("--baud", baud, BAUD_RANGE, "baud"),
+    ):
+        if not least <= value <= most:
+            raise InputError(option, "", f"{value} {unit} is out of range: {least} to {most}")
+    if not 0 < budget_s < math.inf:
+        raise InputError("--budget", "", f"{budget_s} s is no time that a decision may take")
+
+
+def kernel_name(greeting: HelloReply) -> str:
+    """Which kernel runs: one of hil.build.firmware.KERNELS, or its number where that is none of ours."""
+    return KERNELS[greeting.kernel] if greeting.kernel < len(KERNELS) else str(greeting.kernel)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What HELLO must tell of the firmware beside its policy. None: anything will do."""
+
+    f_cpu_hz: int | None = None
+    baud: int | None = None
+    kernel: str | None = None  # one of hil.build.firmware.KERNELS
+    min_green_s: int | None = None
+    option_names: Mapping[str, str] = field(default_factory=dict, compare=False)  # as of hil.loop.job.Job
+
+    def differences(self, greeting: HelloReply) -> list[str]:
+        """Each thing that the firmware has otherwise, with both values. The host build has neither clock nor line (HELLO tells
+        0), and one kernel only."""
+        compared: list[tuple[str, object, object, str, str]] = []
+        if greeting.f_cpu_hz:
+            compared += [
+                ("clock", greeting.f_cpu_hz, self.f_cpu_hz, " Hz", "--f-cpu"),
+                ("line rate", greeting.baud, self.baud, " baud", "--baud"),
+                ("kernel", kernel_name(greeting), self.kernel, "", "--kernel"),
+            ]
+        compared.append(("minimum green", greeting.min_green_s, self.min_green_s, " s", "--min-green"))
+        return [
+            f"its {what} is {told}{unit}, not {asked}{unit} ({self.option_names.get(option, option)})"
+            for what, told, asked, unit, option in compared
+            if asked not in (None, told)
+        ]

@@ -1,0 +1,368 @@
+"""The wire, as a pure codec: bytes to frames, frames to typed messages, and back. docs/protocol.md says every byte.
+
+Nothing here waits, retries or knows a port. The firmware's C codec is tested against the same vectors
+(tests/firmware/vectors/frames.json).
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from cobs import cobs
+from fastcrc import crc16
+
+VERSION = 3
+DELIMITER = b"\x00"
+HEADER_BYTES = 4  # version, type, sequence, intersection
+CRC_BYTES = 2
+FRAME_OVERHEAD_BYTES = HEADER_BYTES + CRC_BYTES + 2  # COBS and the delimiter are the other two
+MAX_PAYLOAD_BYTES = 200
+# The longest frame on the wire: COBS adds one byte per 254, the delimiter is one more.
+MAX_FRAME_BYTES = HEADER_BYTES + MAX_PAYLOAD_BYTES + CRC_BYTES + 2
+
+WITH_LIGHT = 0x02  # DECIDE flags
+VALUES_WERE_PUT = 0x04
+
+HELLO_REPLY_BYTES, DECIDE_REPLY_BYTES, STATS_REPLY_BYTES = 48, 8, 24  # payload
+DECIDE_BYTES = 4  # of a DECIDE request beside its values: flags, count, the light's state
+PARTS_SINCE = (1, 2)  # firmware version that knows PUT and GET
+GREEN_S_MAX = 255  # of a light's state: so long, or longer
+
+
+class MessageType(IntEnum):
+    HELLO = 0x01
+    DECIDE = 0x02
+    STATS = 0x03
+    PUT = 0x04
+    GET = 0x05
+    HELLO_REPLY = 0x81
+    DECIDE_REPLY = 0x82
+    STATS_REPLY = 0x83
+    PUT_REPLY = 0x84
+    GET_REPLY = 0x85
+    ERROR = 0xFF
+
+
+class ErrorCode(IntEnum):
+    """Why the firmware refused a frame; what `detail` means stands beside it."""
+
+    BAD_CRC = 1  # 0
+    BAD_VERSION = 2  # the version this firmware speaks
+    UNKNOWN_TYPE = 3  # the type received
+    BAD_LENGTH = 4  # payload length expected (low byte)
+    BAD_INTERSECTION = 5  # intersections held
+    TOO_LONG = 6  # max_payload
+    MALFORMED = 7  # 0
+    FLASH_CORRUPT = 8  # 0
+    BAD_PHASE = 9  # actions of the intersection
+    NO_SESSION = 10  # reset cause: MCUSR as found at boot
+    BAD_PARTS = 11  # 0
+
+
+# Errors that damage on the wire explains: sending again may help. The others are answers to an intact request.
+WIRE_ERRORS = frozenset({ErrorCode.BAD_CRC, ErrorCode.TOO_LONG, ErrorCode.MALFORMED})
+
+
+class FrameError(ValueError):
+    """These bytes are not a valid frame or message."""
+
+
+class MalformedFrame(FrameError):
+    """COBS error, or too short for header and CRC, or a payload that does not fit its type."""
+
+
+class BadCrc(FrameError):
+    """The CRC is not that of the content."""
+
+
+class BadVersion(FrameError):
+    """A frame of another protocol version."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame's content; `type` is a MessageType where known."""
+
+    type: int
+    sequence: int
+    intersection: int
+    payload: bytes = b""
+    version: int = VERSION
+
+
+@dataclass(frozen=True)
+class HelloReply:
+    """Who is there (48 bytes). Clock and baud are 0 on the host build."""
+
+    firmware_version: tuple[int, int]
+    kernel: int  # 0 portable C, 1 table, 2 unrolled
+    min_green_s: int  # that the firmware keeps, where it is told the light's state
+    f_cpu_hz: int
+    baud: int
+    intersections: int
+    max_payload_bytes: int
+    policy_sha256: str  # hex
+    reset_cause: int  # MCUSR at boot
+    boot_count: int  # boots since power came, this one included; stops at 255
+
+
+@dataclass(frozen=True)
+class Light:
+    """What a light shows: the action in force, and the seconds since then."""
+
+    action: int
+    green_s: int
+
+
+@dataclass(frozen=True)
+class DecideRequest:
+    """The kept features' integers (int16 each), one feature after the other in the policy's order."""
+
+    values: Sequence[int]
+    light: Light | None = None  # None: the chip keeps no minimum green
+
+
+@dataclass(frozen=True)
+class DecideReply:
+    """The chip's decision; the CRC of its logits (`logits_checksum`) stands for them."""
+
+    action: int
+    phase: int
+    compute_cycles: int
+    logits: int  # how many
+    logits_crc: int
+
+
+@dataclass(frozen=True)
+class StatsReply:
+    """The chip's counters (24 bytes); 16-bit ones stop at 65535."""
+
+    decisions: int
+    largest_compute_cycles: int
+    good_frames: int
+    crc_errors: int
+    malformed_frames: int
+    ring_overruns: int
+    uart_errors: int
+    repeats_served: int
+    untouched_ram_bytes: int
+    static_ram_bytes: int
+
+
+@dataclass(frozen=True)
+class ErrorReply:
+    """The firmware refused a frame."""
+
+    code: int
+    detail: int
+
+    @property
+    def meaning(self) -> str:
+        name = ErrorCode(self.code).name if self.code in set(ErrorCode) else "(unknown)"
+        return f"{name}, detail {self.detail}"
+
+
+_HELLO = struct.Struct("<BBBBIIBB32sBB")
+_DECIDE = struct.Struct("<BBB3sH")
+_LOGIT_BYTES = 3
+_STATS = struct.Struct("<IIHHHHHHHH")
+
+
+def checksum(content: bytes) -> int:
+    """CRC-16/MCRF4XX: reflected 0x1021, initial 0xFFFF, no final xor; 0x6F91 for b"123456789"."""
+    return int(crc16.mcrf4xx(content))
+
+
+def encode_frame(frame: Frame) -> bytes:
+    """The frame as it goes on the wire, closing delimiter included. ValueError for a payload above 200 bytes."""
+    if len(frame.payload) > MAX_PAYLOAD_BYTES:
+        raise ValueError(f"a payload has at most {MAX_PAYLOAD_BYTES} bytes, not {len(frame.payload)}")
+    content = bytes((frame.version, frame.type, frame.sequence, frame.intersection)) + frame.payload
+    return cobs.encode(content + checksum(content).to_bytes(CRC_BYTES, "little")) + DELIMITER
+
+
+def decode_frame(encoded: bytes) -> Frame:
+    """The frame in `encoded` (without the delimiter). Raises MalformedFrame, BadCrc or BadVersion."""
+    try:
+        raw = cobs.decode(encoded)
+    except cobs.DecodeError as fault:
+        raise MalformedFrame(f"COBS: {fault}") from None
+    if len(raw) < HEADER_BYTES + CRC_BYTES:
+        raise MalformedFrame(f"{len(raw)} bytes are shorter than header and CRC")
+    content, stored = raw[:-CRC_BYTES], int.from_bytes(raw[-CRC_BYTES:], "little")
+    if checksum(content) != stored:
+        raise BadCrc(f"CRC 0x{stored:04X} for content of 0x{checksum(content):04X}")
+    if content[0] != VERSION:
+        raise BadVersion(f"version {content[0]}, not {VERSION}")
+    return Frame(content[1], content[2], content[3], content[HEADER_BYTES:], content[0])
+
+
+def encode_decide(request: DecideRequest) -> bytes:
+    """Payload of a DECIDE request. ValueError for a value outside int16 or more values than a frame holds."""
+    count = len(request.values)
+    if DECIDE_BYTES + 2 * count > MAX_PAYLOAD_BYTES:
+        raise ValueError(f"a DECIDE holds at most {(MAX_PAYLOAD_BYTES - DECIDE_BYTES) // 2} values, not {count}")
+    flags = WITH_LIGHT if request.light else 0
+    try:
+        payload = struct.pack(f"<BB{count}h", flags, count, *request.values)
+    except struct.error as fault:
+        raise ValueError(f"feature values are int16: {fault}") from None
+    if request.light is None:
+        return payload
+    return payload + bytes((request.light.action, min(request.light.green_s, GREEN_S_MAX)))
+
+
+def decode_decide(payload: bytes) -> DecideRequest:
+    """The inverse of `encode_decide`. Raises MalformedFrame."""
+    light_bytes = 2 if payload[:1] and payload[0] & WITH_LIGHT else 0
+    if len(payload) < 2 or len(payload) != 2 + 2 * payload[1] + light_bytes:
+        raise MalformedFrame(f"DECIDE payload of {len(payload)} bytes")
+    light = Light(*payload[-2:]) if light_bytes else None
+    return DecideRequest(struct.unpack_from(f"<{payload[1]}h", payload, 2), light)
+
+
+def encode_decide_put(request: DecideRequest) -> tuple[bytes, bytes]:
+    """Payload of a DECIDE request in parts, and what PUT has to bring before: values and light as they stand in DECIDE."""
+    whole = encode_decide(request)
+    head, content = whole[:2], whole[2:]
+    return bytes((head[0] | VALUES_WERE_PUT, head[1])) + checksum(content).to_bytes(CRC_BYTES, "little"), content
+
+
+def encode_put(offset: int, part: bytes) -> bytes:
+    """Payload of a PUT request: `part` of the values, from byte `offset` on."""
+    return bytes((offset,)) + part
+
+
+def encode_get(sequence: int, offset: int, length: int) -> bytes:
+    """Payload of a GET request: `length` bytes, from `offset` on, of the logits of the DECIDE with that sequence number."""
+    return bytes((sequence, offset, length))
+
+
+def decode_part(length: int) -> Callable[[bytes], bytes]:
+    """For the reply to a PUT (0 bytes) or a GET. The function raises MalformedFrame unless it has that length."""
+
+    def decode(payload: bytes) -> bytes:
+        if len(payload) != length:
+            raise MalformedFrame(f"{len(payload)} bytes, not {length}")
+        return payload
+
+    return decode
+
+
+def encode_logits(logits: Sequence[int]) -> bytes:
+    """As they go over the wire: 24 bits each."""
+    return b"".join(int(logit).to_bytes(_LOGIT_BYTES, "little", signed=True) for logit in logits)
+
+
+def decode_logits(content: bytes) -> tuple[int, ...]:
+    """The inverse of `encode_logits`."""
+    numbers = (content[begin : begin + _LOGIT_BYTES] for begin in range(0, len(content), _LOGIT_BYTES))
+    return tuple(int.from_bytes(number, "little", signed=True) for number in numbers)
+
+
+def logits_checksum(logits: Sequence[int]) -> int:
+    """The CRC that stands for the logits in a DECIDE reply."""
+    return checksum(encode_logits(logits))
+
+
+def encode_hello_reply(reply: HelloReply) -> bytes:
+    """Payload of a HELLO reply; what a fake board of the tests sends."""
+    return _HELLO.pack(
+        *reply.firmware_version,
+        reply.kernel,
+        reply.min_green_s,
+        reply.f_cpu_hz,
+        reply.baud,
+        reply.intersections,
+        reply.max_payload_bytes,
+        bytes.fromhex(reply.policy_sha256),
+        reply.reset_cause,
+        reply.boot_count,
+    )
+
+
+def decode_hello_reply(payload: bytes) -> HelloReply:
+    """Raises MalformedFrame unless it has 48 bytes."""
+    major, minor, kernel, green_s, f_cpu_hz, baud, held, longest, digest, cause, boots = _unpack(_HELLO, payload, "HELLO")
+    return HelloReply((major, minor), kernel, green_s, f_cpu_hz, baud, held, longest, digest.hex(), cause, boots)
+
+
+def encode_decide_reply(reply: DecideReply) -> bytes:
+    """Payload of a DECIDE reply."""
+    cycles = reply.compute_cycles.to_bytes(3, "little")
+    return _DECIDE.pack(reply.action, reply.phase, reply.logits, cycles, reply.logits_crc)
+
+
+def decode_decide_reply(payload: bytes) -> DecideReply:
+    """Raises MalformedFrame unless it has 8 bytes."""
+    action, phase, logits, cycles, crc = _unpack(_DECIDE, payload, "DECIDE")
+    return DecideReply(action, phase, int.from_bytes(cycles, "little"), logits, crc)
+
+
+def encode_stats_reply(reply: StatsReply) -> bytes:
+    """Payload of a STATS reply."""
+    return _STATS.pack(*(getattr(reply, name) for name in StatsReply.__dataclass_fields__))
+
+
+def decode_stats_reply(payload: bytes) -> StatsReply:
+    """Raises MalformedFrame unless it has 24 bytes."""
+    return StatsReply(*_unpack(_STATS, payload, "STATS"))
+
+
+def encode_error_reply(reply: ErrorReply) -> bytes:
+    """Payload of an ERROR reply."""
+    return bytes((reply.code, reply.detail))
+
+
+def decode_error_reply(payload: bytes) -> ErrorReply:
+    """Raises MalformedFrame unless it has 2 bytes."""
+    if len(payload) != 2:
+        raise MalformedFrame(f"ERROR reply of {len(payload)} bytes")
+    return ErrorReply(payload[0], payload[1])
+
+
+def _unpack(layout: struct.Struct, payload: bytes, what: str) -> tuple[Any, ...]:
+    if len(payload) != layout.size:
+        raise MalformedFrame(f"{what} reply of {len(payload)} bytes, not {layout.size}")
+    return layout.unpack(payload)
+
+
+@dataclass
+class FrameSplitter:
+    """Cuts a byte stream at the delimiters; what grows longer than any frame is dropped up to the next one."""
+
+    dropped_bytes: int = 0
+    _part: bytearray = field(default_factory=bytearray)
+    _overlong: bool = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames completed by `data`, without delimiters; empty ones are left out."""
+        *ends, rest = data.split(DELIMITER)
+        frames = []
+        for end in ends:
+            self._add(end)
+            if self._part:
+                frames.append(bytes(self._part))
+            self.clear()
+        self._add(rest)
+        return frames
+
+    def pending_bytes(self) -> int:
+        """Bytes of a frame that has not ended yet."""
+        return len(self._part)
+
+    def clear(self) -> None:
+        self._part.clear()
+        self._overlong = False
+
+    def _add(self, part: bytes) -> None:
+        if not self._overlong:
+            self._part += part
+            if len(self._part) < MAX_FRAME_BYTES:
+                return
+            self._overlong = True
+            part = bytes(self._part)
+            self._part.clear()
+        self.dropped_bytes += len(part)

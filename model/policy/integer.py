@@ -1,0 +1,104 @@
+"""The integer policy's reference: what chip, emulator and host build must equal, logit for logit.
+
+All arithmetic is on integers; `>>` only ever sees non-negative numbers. With x the kept features' int16
+values:
+
+    q[f][j]  = min(255, (max(0, x[f][j] - offset_f) * multiplier_f + round_f) >> shift_f)
+    s[o]     = sum_f max(0, b1[f][o] + sum_j w1[f][o][j] * q[f][j])
+    h1[o]    = min(255, (s[o] * m1[o] + (1 << (sh1[o] - 1))) >> sh1[o])
+    h2[o]    = the same of max(0, b2[o] + sum_j w2[o][j] * h1[j])
+    logit[a] = b3[a] + sum_j w3[a][j] * h2[j]
+    action   = lowest index of the greatest logit
+
+The policy file's loader has proved that no sum here leaves 24 bits and no product 32 (`model/policy/file.py`);
+numpy's int64 is exact. Layer 1 has a ReLU per branch, as the paper's o_J = sum_i alpha_i ReLU(Linear(o_i)); after
+the extraction alpha is 1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from model.policy.file import INPUT_MAX, IntersectionPolicy
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+
+class Activations(NamedTuple):
+    """Every intermediate of one inference (or of a batch: one more leading axis)."""
+
+    q: Int64  # [n_inputs] 0..255
+    h1: Int64  # [H1] 0..255
+    h2: Int64  # [H2] 0..255
+    logits: Int32  # [A]
+
+
+class IntegerPolicy:
+    """One intersection's policy in integers. `x` is int[n_inputs] (or int[B, n_inputs]): the kept features
+    one after the other."""
+
+    def __init__(self, part: IntersectionPolicy) -> None:
+        widths = [feature.width for feature in part.features]
+        self.n_inputs = part.n_inputs
+        self.n_actions = len(part.phases)
+        self._offset = np.repeat([feature.offset for feature in part.features], widths).astype(np.int64)
+        self._multiplier = np.repeat([feature.multiplier for feature in part.features], widths).astype(np.int64)
+        self._shift = np.repeat([feature.shift for feature in part.features], widths).astype(np.int64)
+        self._round = np.where(self._shift > 0, 1 << np.maximum(self._shift - 1, 0), 0)
+        ends = np.cumsum(widths)
+        self._slices = [slice(int(end - width), int(end)) for end, width in zip(ends, widths, strict=True)]
+        self._w1 = [np.array(branch, dtype=np.int64) for branch in part.layer1.weights]
+        self._b1 = [np.array(branch, dtype=np.int64) for branch in part.layer1.biases]
+        self._m1, self._sh1 = _requantisation(part.layer1.multipliers, part.layer1.shifts)
+        self._w2, self._b2 = (
+            np.array(part.layer2.weights, dtype=np.int64),
+            np.array(part.layer2.biases, dtype=np.int64),
+        )
+        self._m2, self._sh2 = _requantisation(part.layer2.multipliers, part.layer2.shifts)
+        self._w3, self._b3 = (
+            np.array(part.layer3.weights, dtype=np.int64),
+            np.array(part.layer3.biases, dtype=np.int64),
+        )
+
+    def activations(self, x: npt.ArrayLike) -> Activations:
+        """All layers' integers for x int[n_inputs] or int[B, n_inputs]; ValueError on another width or a
+        value that is no int16."""
+        values = np.asarray(x)
+        if values.dtype.kind not in "iu":
+            raise ValueError(f"features are integers, got {values.dtype}")
+        if values.ndim not in (1, 2) or values.shape[-1] != self.n_inputs:
+            raise ValueError(f"expected {self.n_inputs} feature values, got shape {values.shape}")
+        if values.size and (values.min() < -(1 << 15) or values.max() >= 1 << 15):
+            raise ValueError("a feature value does not fit int16")
+        above = np.maximum(values.astype(np.int64) - self._offset, 0)
+        q = np.minimum((above * self._multiplier + self._round) >> self._shift, INPUT_MAX)
+        s = np.zeros((*q.shape[:-1], len(self._m1)), dtype=np.int64)
+        for columns, weights, biases in zip(self._slices, self._w1, self._b1, strict=True):
+            s += np.maximum(q[..., columns] @ weights.T + biases, 0)
+        h1 = _requantise(s, self._m1, self._sh1)
+        h2 = _requantise(np.maximum(h1 @ self._w2.T + self._b2, 0), self._m2, self._sh2)
+        return Activations(q, h1, h2, (h2 @ self._w3.T + self._b3).astype(np.int32))
+
+    def logits(self, x: npt.ArrayLike) -> Int32:
+        """int32[A] for x int[n_inputs]; int32[B, A] for x int[B, n_inputs]."""
+        return self.activations(x).logits
+
+    def act(self, x: npt.ArrayLike) -> int:
+        """The action for x int[n_inputs]: the lowest index of the greatest logit."""
+        return int(np.argmax(self.logits(x)))
+
+    def act_batch(self, x: npt.ArrayLike) -> Int64:
+        """The actions int64[B] for x int[B, n_inputs]."""
+        return np.argmax(self.logits(x), axis=-1)
+
+
+def _requantisation(multipliers: list[int], shifts: list[int]) -> tuple[Int64, Int64]:
+    return np.array(multipliers, dtype=np.int64), np.array(shifts, dtype=np.int64)
+
+
+def _requantise(sums: Int64, multipliers: Int64, shifts: Int64) -> Int64:
+    return np.minimum((sums * multipliers + (1 << (shifts - 1))) >> shifts, INPUT_MAX)

@@ -1,0 +1,168 @@
+"""From cells to the table's figures: means and deviations over the runs, ours against the paper's, model against model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+
+import numpy as np
+
+from model.baselines.registry import BASELINES
+from model.report.cells import Cell
+from model.report.paper_table import PaperCell, paper_cell
+from streetflow.control.measures import Summary, summarise
+
+ENUMERATED_RUNS = 16
+DEVIATIONS_ALLOWED = 2.0  # a learned model's mean agrees with the paper's within so many of the paper's deviations
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model in one arithmetic on one network."""
+
+    network: str
+    model: str
+    arithmetic: str  # "rule", "float" or "integer"
+    flows: tuple[int, ...]
+    travel_times_s: tuple[float, ...]  # by run, in the order of flows
+    throughputs_veh_per_min: tuple[float, ...]
+    travel_time_s: Summary
+    throughput_veh_per_min: Summary
+    paper: PaperCell | None
+    wall_s: float  # of all runs
+
+    @property
+    def label(self) -> str:
+        return row_label(self.model, self.arithmetic)
+
+    @property
+    def verdict(self) -> str:
+        """How the row stands to the paper's: a rule must equal it to the hundredth in mean and deviation of both measures."""
+        if self.paper is None:
+            return "-"
+        if self.arithmetic == "rule":
+            return "equal" if not self.unequal() else "differs: " + ", ".join(self.unequal())
+        allowed_s = DEVIATIONS_ALLOWED * self.paper.travel_time_s.deviation
+        gap_s = self.travel_time_s.mean - self.paper.travel_time_s.mean
+        if abs(gap_s) <= allowed_s:
+            return "within 2 sd"
+        return "better" if gap_s < 0 else "worse"
+
+    def unequal(self) -> list[str]:
+        """Which of the four figures aren't the paper's when rounded to the hundredth."""
+        assert self.paper is not None
+        pairs = {
+            "travel time": (self.travel_time_s.mean, self.paper.travel_time_s.mean),
+            "its deviation": (self.travel_time_s.deviation, self.paper.travel_time_s.deviation),
+            "throughput": (self.throughput_veh_per_min.mean, self.paper.throughput_veh_per_min.mean),
+            "its deviation ": (self.throughput_veh_per_min.deviation, self.paper.throughput_veh_per_min.deviation),
+        }
+        return [name.strip() for name, (ours, papers) in pairs.items() if f"{ours:.2f}" != f"{papers:.2f}"]
+
+
+def row_label(model: str, arithmetic: str) -> str:
+    """The model, with its arithmetic where it has more than one."""
+    return model if arithmetic == "rule" or model in BASELINES else f"{model}, {arithmetic}"
+
+
+def table_rows(cells: Sequence[Cell]) -> list[Row]:
+    """One row per network, model and arithmetic, in the order of first appearance."""
+    groups: dict[tuple[str, str, str], list[Cell]] = {}
+    for cell in cells:
+        for arithmetic in cell.outcomes:
+            groups.setdefault((cell.network, cell.model, arithmetic), []).append(cell)
+    rows = []
+    for (network, model, arithmetic), group in groups.items():
+        runs = sorted(group, key=lambda cell: cell.flow)
+        times_s = tuple(cell.outcomes[arithmetic].average_travel_time_s for cell in runs)
+        rates = tuple(cell.outcomes[arithmetic].throughput_veh_per_min for cell in runs)
+        rows.append(
+            Row(
+                network=network,
+                model=model,
+                arithmetic=arithmetic,
+                flows=tuple(cell.flow for cell in runs),
+                travel_times_s=times_s,
+                throughputs_veh_per_min=rates,
+                travel_time_s=summarise(times_s),
+                throughput_veh_per_min=summarise(rates),
+                paper=paper_cell(network, model.split(".")[0]),
+                wall_s=sum(cell.wall_s for cell in runs),
+            )
+        )
+    return rows
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A model against the reference on the same flows with the same engine seeds."""
+
+    network: str
+    label: str
+    reference: str
+    runs: int
+    mean_difference_s: float  # model - reference, travel time: below 0 the model is better
+    deviation_s: float  # population, of the differences
+    better_runs: int
+    p: float  # two-sided, exact sign-flip permutation test of the mean difference
+
+
+def paired(rows: Sequence[Row], reference: str) -> list[Pair]:
+    """All other rows against the reference (a row's label), network by network, on the flows that both have."""
+    pairs = []
+    for network, members in by_network(rows).items():
+        base = next((row for row in members if row.label == reference), None)
+        if base is None:
+            continue
+        base_s = dict(zip(base.flows, base.travel_times_s, strict=True))
+        for row in members:
+            own_s = dict(zip(row.flows, row.travel_times_s, strict=True))
+            both = sorted(own_s.keys() & base_s.keys())
+            if row is base or not both:
+                continue
+            differences = [own_s[flow] - base_s[flow] for flow in both]
+            pairs.append(
+                Pair(
+                    network=network,
+                    label=row.label,
+                    reference=reference,
+                    runs=len(both),
+                    mean_difference_s=fmean(differences),
+                    deviation_s=pstdev(differences),
+                    better_runs=sum(difference < 0 for difference in differences),
+                    p=sign_flip_p(differences),
+                )
+            )
+    return pairs
+
+
+def sign_flip_p(differences: Sequence[float]) -> float:
+    """Share of the sign patterns whose mean is at least as far from 0 as the observed one: of all 2^n for n <= 16, of 65,536
+    drawn ones (the same each time) beyond."""
+    n = len(differences)
+    if n <= ENUMERATED_RUNS:
+        patterns = np.array(list(itertools.product((1.0, -1.0), repeat=n)))
+    else:
+        patterns = np.random.default_rng(0).choice((1.0, -1.0), (2**ENUMERATED_RUNS, n))
+    values = np.array(differences)
+    slack = 1e-9 * np.abs(values).sum()
+    return float(np.mean(np.abs(patterns @ values) >= abs(values.sum()) - slack))
+
+
+def default_reference(rows: Sequence[Row]) -> str:
+    """What the others are held against: the integers of TinyLight where they are, else MaxPressure, else the first."""
+    labels = list(dict.fromkeys(row.label for row in rows))
+    integers = [row.label for row in rows if row.arithmetic == "integer"]
+    if integers:
+        return integers[-1]
+    return "MaxPressure" if "MaxPressure" in labels else labels[0]
+
+
+def by_network(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows grouped, in their order."""
+    grouped: dict[str, list[Row]] = {}
+    for row in rows:
+        grouped.setdefault(row.network, []).append(row)
+    return grouped

@@ -1,0 +1,240 @@
+"""What the table consists of, and how one piece of it is made: a model on some flows of a network, trained and run per flow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from model.baselines.registry import BASELINES
+from model.evaluate import EvaluationRow, evaluate
+from model.report.cells import Cell, Outcome, artefact_file, cell_file, file_hashes, load_cell, save_cell
+from model.report.compare import row_label
+from model.report.settings import settings_named, settings_names, tinylight_settings
+from streetflow.control.controllers import CONTROLLERS
+from streetflow.control.intersection import signalled_intersections
+from streetflow.errors import InputError
+from streetflow.near import or_else
+from streetflow.networks.catalogue import Network, default_seed, find_network
+
+TINYLIGHT = "TinyLight"
+# Intersections that train side by side, at most; fixed, so that results don't depend on the number of cores.
+BASELINE_GROUPS_PER_JOB, TINYLIGHT_GROUPS_PER_JOB = 12, 48
+FLOWS_PER_JOB = 5
+# To be raised with every change of a learned model that changes its figures; those that see times got theirs in another unit.
+LEARNING_VERSION = 1
+FEATURES_VERSION = 2
+SEARCHING = ("TLRP", TINYLIGHT)
+TRAINING_STEP_WORK = 10.0  # a decision in training takes about as long as so many without, for the forecast only
+
+Tell = Callable[[float], None]  # fraction of the job that is done
+
+
+@dataclass(frozen=True)
+class Job:
+    """The runs of one model on some flows of one network, done in one go."""
+
+    network: str
+    model: str
+    flows: tuple[int, ...]
+    work_units: float  # for the forecast
+
+    def __str__(self) -> str:
+        flows = ", ".join(map(str, self.flows))
+        return f"{self.model} on {self.network}, flow{'s' if len(self.flows) > 1 else ''} {flows}"
+
+
+def table_models() -> list[str]:
+    """Names that a table's rows may have: rules, baselines, and TinyLight with each of its settings."""
+    return [*CONTROLLERS, *BASELINES, *(f"{TINYLIGHT}.{name}" for name in settings_names())]
+
+
+def expand_models(text: str) -> list[str]:
+    """Row names of a list such as `rules,TinyLight.best`; InputError for an unknown one."""
+    known = table_models()
+    several = {"rules": list(CONTROLLERS), "baselines": list(BASELINES), "all": known}
+    models = []
+    for name in (part.strip() for part in text.split(",")):
+        if name not in known and name not in several:
+            raise InputError("--models", "", f"unknown model {name!r}{or_else(name, [*several, *known])}")
+        models += several.get(name, [name])
+    return list(dict.fromkeys(models))
+
+
+Dashes = dict[tuple[str, str], str]  # (network, model): why the model can't do the network
+
+
+def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -> tuple[list[Job], Dashes]:
+    """All jobs of a table, network by network, and what can't be done. InputError for an unknown network or flow."""
+    jobs: list[Job] = []
+    dashes: Dashes = {}
+    for name in networks:
+        network = find_network(name)
+        for flow in flows:
+            network.flow_file(flow)
+        intersections = signalled_intersections(network.roadnet_file)
+        count = len(intersections)
+        for model in models:
+            why = BASELINES[model].refusal(intersections) if model in BASELINES else None
+            if why is not None:
+                dashes[name, model] = why
+                continue
+            step = _job_flows(model, count, len(flows))
+            units = _work_units(model, network, count)
+            for first in range(0, len(flows), step):
+                some = tuple(flows[first : first + step])
+                jobs.append(Job(name, model, some, units * len(some)))
+    return jobs, dashes
+
+
+def planned_labels(jobs: Sequence[Job]) -> list[str]:
+    """Labels of the rows that the jobs will give, each once."""
+    labels: list[str] = []
+    for model in dict.fromkeys(job.model for job in jobs):
+        two = model.startswith(f"{TINYLIGHT}.")
+        labels += [row_label(model, arithmetic) for arithmetic in ("float", "integer")] if two else [model]
+    return labels
+
+
+def identity(network: Network, model: str, flow: int) -> dict[str, Any]:
+    """What a cell's figures depend on; a cell with another identity is made again."""
+    known: dict[str, Any] = {"clearance": "hold", "horizon_s": network.horizon_s} | file_hashes(network, flow)
+    if model not in CONTROLLERS:
+        known["learning_version"] = LEARNING_VERSION
+    if model.partition(".")[0] in SEARCHING:
+        known["features_version"] = FEATURES_VERSION
+    if model.startswith(f"{TINYLIGHT}."):
+        known["settings"] = tinylight_settings(_settings_name(model), network.name).model_dump()
+    return known
+
+
+def is_done(job: Job, work: Path) -> bool:
+    network = find_network(job.network)
+    return all(
+        load_cell(work, job.network, job.model, flow, identity(network, job.model, flow)) is not None for flow in job.flows
+    )
+
+
+def planned_cells(jobs: Sequence[Job], work: Path) -> list[Cell]:
+    """The cells of finished jobs, in the jobs' order."""
+    cells = [load_cell(work, job.network, job.model, flow) for job in jobs for flow in job.flows]
+    return [cell for cell in cells if cell is not None]
+
+
+def run_job(job: Job, work: Path, tell: Tell) -> None:
+    """Makes the job's cells and writes them to the work folder."""
+    network = find_network(job.network)
+    started_s = time.monotonic()
+    if job.model in CONTROLLERS:
+        outcomes = _rule(job, network, tell)
+    elif job.model in BASELINES:
+        outcomes = _baseline(job, network, work, tell)
+    else:
+        outcomes = _tinylight(job, network, work, tell)
+    wall_s = time.monotonic() - started_s
+    for flow, by_arithmetic in outcomes.items():
+        cell = Cell(
+            network=job.network,
+            model=job.model,
+            flow=flow,
+            seed=default_seed(flow),
+            identity=identity(network, job.model, flow),
+            outcomes=by_arithmetic,
+            wall_s=round(wall_s / len(job.flows), 3),
+        )
+        save_cell(work, cell)
+
+
+def _rule(job: Job, network: Network, tell: Tell) -> dict[int, dict[str, Outcome]]:
+    done = 0
+
+    def told(_row: EvaluationRow) -> None:
+        nonlocal done
+        done += 1
+        tell(done / len(job.flows))
+
+    rows = evaluate(network, job.model, job.flows, progress=told)
+    return {row.flow: {"rule": _outcome(row)} for row in rows}
+
+
+def _baseline(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, dict[str, Outcome]]:
+    """The job's flows side by side, one weights file each."""
+    from model.baselines.train_baseline import train_baseline_files
+    from model.baselines.training import BaselineProgress
+
+    def told(state: BaselineProgress) -> None:
+        tell(state.done_episodes / state.total_episodes)
+
+    files = {flow: artefact_file(work, job.network, job.model, flow, "npz") for flow in job.flows}
+    for file in files.values():
+        file.parent.mkdir(parents=True, exist_ok=True)
+    train_baseline_files(job.model, network, [(flow, default_seed(flow), file) for flow, file in files.items()], progress=told)
+    return {flow: {"float": _outcome(evaluate(network, file, [flow])[0])} for flow, file in files.items()}
+
+
+def _tinylight(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, dict[str, Outcome]]:
+    """The job's flows side by side, one policy file each, with a checkpoint: a training that was stopped goes on from there."""
+    from model.policy.file import save_policy
+    from model.train.search_and_refine import Progress
+    from model.train.train_policy import train_policies
+
+    settings = tinylight_settings(_settings_name(job.model), network.name)
+
+    def told(state: Progress) -> None:
+        tell(state.done_episodes / state.total_episodes)
+
+    flows = f"{job.flows[0]}-{job.flows[-1]}"
+    checkpoint = cell_file(work, job.network, job.model, job.flows[0]).with_name(f"flows_{flows}.checkpoint")
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    with settings_named(_settings_name(job.model)):
+        policies = train_policies(
+            network,
+            job.flows,
+            [settings.seed + default_seed(flow) for flow in job.flows],
+            replicas=settings.replicas,
+            features=settings.features,
+            config=settings.config(),
+            progress=told,
+            checkpoint=checkpoint,
+            resume_from=checkpoint if checkpoint.is_file() else None,
+        )
+    outcomes = {}
+    for flow, policy in zip(job.flows, policies, strict=True):
+        save_policy(policy, artefact_file(work, job.network, job.model, flow, "policy.json"))
+        (run,) = policy.measured
+        outcomes[flow] = {
+            "float": Outcome(run.float_average_travel_time_s, run.float_throughput_veh_per_min),
+            "integer": Outcome(run.integer_average_travel_time_s, run.integer_throughput_veh_per_min),
+        }
+    checkpoint.unlink(missing_ok=True)
+    return outcomes
+
+
+def _outcome(row: EvaluationRow) -> Outcome:
+    return Outcome(row.average_travel_time_s, row.throughput_veh_per_min)
+
+
+def _settings_name(model: str) -> str:
+    return model.removeprefix(f"{TINYLIGHT}.")
+
+
+def _job_flows(model: str, n_intersections: int, n_flows: int) -> int:
+    """How many flows one job holds: rules all, learned models as many as train well side by side."""
+    if model in CONTROLLERS:
+        return n_flows
+    groups = BASELINE_GROUPS_PER_JOB if model in BASELINES else TINYLIGHT_GROUPS_PER_JOB
+    return max(1, min(FLOWS_PER_JOB, groups // n_intersections))
+
+
+def _work_units(model: str, network: Network, n_intersections: int) -> float:
+    """Decisions of one flow, weighted: for the forecast."""
+    decisions = network.horizon_s / network.decision_interval_s * n_intersections
+    if model in CONTROLLERS:
+        return decisions
+    if model.startswith(f"{TINYLIGHT}."):
+        settings = tinylight_settings(_settings_name(model), network.name)
+        episodes = settings.config().search_episodes + settings.config().refine_episodes
+        return decisions * TRAINING_STEP_WORK * episodes * settings.replicas
+    return decisions * TRAINING_STEP_WORK * 64

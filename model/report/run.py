@@ -1,0 +1,136 @@
+"""Runs the jobs of a table in processes, one a core, and tells how far it is."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from model.report.jobs import Job, is_done, run_job
+from streetflow.errors import tell_input_warnings
+
+POLL_S = 0.2
+TELL_EVERY_S = 0.5  # a worker doesn't tell more often
+
+
+@dataclass(frozen=True)
+class TableProgress:
+    """Given to the progress callback several times a second."""
+
+    done_units: float
+    total_units: float
+    finished: Job | None = None  # a job that has just been finished, at the latest call
+    wall_s: float = 0.0  # how long that one took
+    found: bool = False  # it was there already
+
+
+def run_jobs(
+    jobs: Sequence[Job], work: Path, *, processes: int | None = None, progress: Callable[[TableProgress], None] | None = None
+) -> None:
+    """Makes all cells that aren't in the work folder yet. Whatever a job raises ends the run, and is raised here; finished
+    cells stay."""
+    work.mkdir(parents=True, exist_ok=True)
+    tell = progress or (lambda _state: None)
+    total = sum(job.work_units for job in jobs)
+    todo = []
+    done = 0.0
+    for job in jobs:
+        if is_done(job, work):
+            done += job.work_units
+            tell(TableProgress(done, total, job, found=True))
+        else:
+            todo.append(job)
+    if not todo:
+        return
+    todo.sort(key=lambda job: -job.work_units)  # the longest first, so that no core is left with one at the end
+    processes = min(processes or _cores(), len(todo))
+    context = multiprocessing.get_context("spawn")  # torch and numba don't survive a fork with threads
+    messages: Any = context.Queue()
+    fractions = dict.fromkeys(range(len(todo)), 0.0)
+    started: dict[int, float] = {}
+    with ProcessPoolExecutor(processes, context, initializer=_start_worker, initargs=(messages,)) as pool:
+        futures: dict[Future[None], int] = {pool.submit(_work, k, job, work): k for k, job in enumerate(todo)}
+        pending = set(futures)
+        try:
+            while pending:
+                finished, pending = wait(pending, timeout=POLL_S, return_when=FIRST_COMPLETED)
+                for k, fraction, now_s in _all_of(messages):
+                    started.setdefault(k, now_s)
+                    fractions[k] = max(fractions[k], fraction)
+                for future in finished:
+                    future.result()
+                    k = futures[future]
+                    fractions[k] = 1.0
+                running = done + sum(fractions[k] * job.work_units for k, job in enumerate(todo))
+                for future in finished:
+                    k = futures[future]
+                    tell(TableProgress(running, total, todo[k], time.monotonic() - started.get(k, time.monotonic())))
+                tell(TableProgress(running, total))
+        except BaseException:
+            _stop(pool)
+            raise
+
+
+_messages: Any = None  # of the worker process
+
+
+def _start_worker(messages: Any) -> None:
+    """Runs once in each worker: takes the queue, leaves Ctrl-C and SIGTERM to the parent, and ends with it, however that one
+    ends. Warnings about input are lines of its own on stderr."""
+    global _messages
+    _messages = messages
+    tell_input_warnings(lambda text: print(f"tinylight: {text}", file=sys.stderr))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(number: int, job: Job, work: Path) -> None:
+    last_s = 0.0
+
+    def tell(fraction: float) -> None:
+        nonlocal last_s
+        now_s = time.monotonic()
+        if now_s - last_s >= TELL_EVERY_S:
+            last_s = now_s
+            _messages.put((number, fraction, now_s))
+
+    tell(0.0)
+    run_job(job, work, tell)
+
+
+def _all_of(messages: Any) -> list[tuple[int, float, float]]:
+    found = []
+    while True:
+        try:
+            found.append(messages.get_nowait())
+        except queue.Empty:
+            return found
+
+
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """Ends the workers at once; their unfinished jobs leave no cell."""
+    processes = list((getattr(pool, "_processes", None) or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.kill()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,82 @@
+"""How the table's TinyLight rows are trained: settings by name, from `table_settings.json`.
+
+Each entry may have `features` (preset or names), `seed` (added to the run's engine seed, which is a run's training seed too),
+`replicas` (that many seeds from there side by side; the one that does best on the flow is kept), `training` (fields of
+`TrainingConfig` that differ from the paper's), and `networks`: the same for single networks, where they differ.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from model.search.config import TRAINING, TrainingConfig, settings_from
+from streetflow.errors import InputError
+from streetflow.near import or_else
+from streetflow.roadnet.json_reader import read_json
+
+SETTINGS_FILE = Path(__file__).resolve().with_name("table_settings.json")
+
+
+class TinyLightSettings(BaseModel):
+    """Settings of one training of TinyLight; the defaults are the paper's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    features: str = "release"
+    seed: int = Field(default=0, ge=0)
+    replicas: int = Field(default=1, ge=1)
+    training: dict[str, Any] = {}
+
+    def config(self) -> TrainingConfig:
+        """InputError for a field that there isn't, and for a value that it can't have."""
+        known = TrainingConfig.__dataclass_fields__
+        for name in self.training:
+            if name not in known:
+                raise InputError(TRAINING, name, f"unknown{or_else(name, known)}")
+        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in self.training.items()}
+        return TrainingConfig(**values)
+
+
+class _Entry(TinyLightSettings):
+    networks: dict[str, TinyLightSettings] = {}
+
+
+def settings_names(file: Path | None = None) -> list[str]:
+    return list(_read(file or SETTINGS_FILE))
+
+
+def tinylight_settings(name: str, network: str, file: Path | None = None) -> TinyLightSettings:
+    """The settings called `name` for a network; InputError if there are none, a field isn't known, or its value impossible."""
+    file = file or SETTINGS_FILE
+    entries = _read(file)
+    if name not in entries:
+        raise InputError(file, "", f"unknown settings {name!r}{or_else(name, entries)}")
+    try:
+        entry = _Entry.model_validate(entries[name])
+        own = entry.networks[network].model_dump(exclude_unset=True) if network in entry.networks else {}
+        common = entry.model_dump(exclude={"networks"})
+        merged = common | own | {"training": common["training"] | own.get("training", {})}
+        settings = TinyLightSettings.model_validate(merged)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in (name, *first["loc"]))
+        raise InputError(file, place, first["msg"]) from None
+    with settings_named(name, file):
+        settings.config()
+    return settings
+
+
+def settings_named(name: str, file: Path | None = None) -> AbstractContextManager[None]:
+    """InputErrors about a field of the TrainingConfig name the settings file and their place in it."""
+    return settings_from(lambda field: (file or SETTINGS_FILE, f"{name}.training.{field}"))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    content = read_json(file, exact=True)
+    if not isinstance(content, dict):
+        raise InputError(file, "", "must be an object of settings by name")
+    return content

@@ -1,0 +1,123 @@
+"""What is in a road network, and what in it is doubtful: allowed, but hardly meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from streetflow.roadnet.geometry import polyline_length
+from streetflow.roadnet.network_tables import NetworkTables
+from streetflow.roadnet.reader import Intersection, Roadnet
+from streetflow.roadnet.routing import Router
+
+Content = dict[str, str | int | float]
+
+
+class Doubt(NamedTuple):
+    """topic: what kind of doubt, the same for all alike. place: a JSON path. text: what is so there."""
+
+    topic: str
+    place: str
+    text: str
+
+
+def roadnet_content(network: NetworkTables) -> Content:
+    """Phases are those of a signalled crossing; lane_km sums up all lanes."""
+    roadnet = network.roadnet
+    crossings = [each for each in roadnet.intersections if not each.virtual]
+    speeds = [speed for road in roadnet.roads for speed in road.lane_max_speeds_mps]
+    return {
+        "crossings": len(crossings),
+        "signalled_crossings": sum(len(each.phases) > 1 for each in crossings),
+        "road_ends": len(roadnet.intersections) - len(crossings),
+        "phases": _range([len(each.phases) for each in crossings if len(each.phases) > 1]),
+        "roads": len(roadnet.roads),
+        "lanes": len(roadnet.lane_ids),
+        "lane_links": len(network.links),
+        "lane_km": round(sum(polyline_length(shape) for shape in network.lane_shapes) / 1000, 3),
+        "speed_limits_mps": _range(speeds),
+    }
+
+
+def roadnet_doubts(network: NetworkTables) -> Iterator[Doubt]:
+    roadnet = network.roadnet
+    yield from _isolated_roads(roadnet, network.router)
+    yield from _lanes_without_links(roadnet, network.router)
+    for number, intersection in enumerate(roadnet.intersections):
+        yield from _unlisted_roads(roadnet, number, intersection)
+        if not intersection.virtual:
+            yield from _movements(roadnet, number, intersection)
+
+
+def _range(values: Sequence[float]) -> str:
+    if not values:
+        return "-"
+    low, high = min(values), max(values)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+def _isolated_roads(roadnet: Roadnet, router: Router) -> Iterator[Doubt]:
+    """Roads that can't be reached from any road end, or from which none can be reached."""
+    virtual = [each.virtual for each in roadnet.intersections]
+    before: list[list[int]] = [[] for _ in roadnet.roads]
+    for number, following in enumerate(router.next_roads):
+        for q in following:
+            before[q].append(number)
+    entries = [i for i, road in enumerate(roadnet.roads) if virtual[road.start_intersection]]
+    exits = [i for i, road in enumerate(roadnet.roads) if virtual[road.end_intersection]]
+    reached, leading_out = _reachable(entries, router.next_roads), _reachable(exits, before)
+    for i, road in enumerate(roadnet.roads):
+        if i not in reached:
+            yield Doubt("unreachable road", f"roads[{i}]", f"no way leads from a road end to {road.id!r}")
+        if i not in leading_out:
+            yield Doubt("road without a way out", f"roads[{i}]", f"no way leads from {road.id!r} to a road end")
+
+
+def _reachable(starts: Iterable[int], neighbours: Sequence[Sequence[int]]) -> set[int]:
+    seen, to_visit = set(starts), list(starts)
+    while to_visit:
+        for q in neighbours[to_visit.pop()]:
+            if q not in seen:
+                seen.add(q)
+                to_visit.append(q)
+    return seen
+
+
+def _lanes_without_links(roadnet: Roadnet, router: Router) -> Iterator[Doubt]:
+    for i, road in enumerate(roadnet.roads):
+        if roadnet.intersections[road.end_intersection].virtual:
+            continue
+        for j in range(road.n_lanes):
+            if not router.lane_links[road.first_lane + j]:
+                yield Doubt("dead end", f"roads[{i}].lanes[{j}]", f"no lane link leads on from lane {road.id}_{j}")
+
+
+def _unlisted_roads(roadnet: Roadnet, number: int, intersection: Intersection) -> Iterator[Doubt]:
+    """Routes are planned over the roads that an intersection lists; others are never found."""
+    place = f"intersections[{number}].roads"
+    meeting = {i for i, road in enumerate(roadnet.roads) if number in (road.start_intersection, road.end_intersection)}
+    listed = set(intersection.roads)
+    for road in sorted({link.end_road for link in intersection.road_links} & meeting - listed):
+        yield Doubt("road that its crossing doesn't list", place, f"no route is planned onto {roadnet.roads[road].id!r}")
+    for k, road in enumerate(intersection.roads):
+        if road not in meeting:
+            yield Doubt("listed road that doesn't meet the crossing", f"{place}[{k}]", f"{roadnet.roads[road].id!r}")
+
+
+def _movements(roadnet: Roadnet, number: int, intersection: Intersection) -> Iterator[Doubt]:
+    links, phases = intersection.road_links, intersection.phases
+    opened = {k for phase in phases for k in phase.road_links}
+    place = f"intersections[{number}]"
+    for p, phase in enumerate(phases):
+        if not any(links[k].lane_links for k in phase.road_links):
+            light = f"{place}.trafficLight.lightphases[{p}]"
+            yield Doubt(f"phase {p} serves no movement", light, f"nobody may drive at {intersection.id!r} in it")
+    for k, link in enumerate(links):
+        start, end = roadnet.roads[link.start_road], roadnet.roads[link.end_road]
+        movement = f"from {start.id!r} to {end.id!r}"
+        if not link.lane_links:
+            yield Doubt("movement without a lane link", f"{place}.roadLinks[{k}]", movement)
+        if k not in opened:
+            yield Doubt("movement that no phase serves", f"{place}.roadLinks[{k}]", movement)
+        if start.end_intersection != number or end.start_intersection != number:
+            yield Doubt("movement between roads that don't meet here", f"{place}.roadLinks[{k}]", movement)

@@ -1,0 +1,129 @@
+"""Checks files of road networks and demand: what is in them, every fault, everything doubtful.
+
+A *fault* keeps a file from being loaded. A *doubt* doesn't, but hardly is what its author meant.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from streetflow.check.check_flow import flow_content, flow_doubts
+from streetflow.check.check_roadnet import Content, Doubt, roadnet_content, roadnet_doubts
+from streetflow.engine.core import EngineCore
+from streetflow.errors import InputError, InputWarning
+from streetflow.networks.catalogue import DEFAULT_HORIZON_S, network_of
+from streetflow.roadnet.config import check_interval
+from streetflow.roadnet.flow import read_flows
+from streetflow.roadnet.json_reader import read_json
+from streetflow.roadnet.network_tables import load_network
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file to check. A demand file comes with its road network."""
+
+    file: Path
+    roadnet_file: Path | None = None
+    horizon_s: int = DEFAULT_HORIZON_S
+
+
+@dataclass
+class Report:
+    """What a file holds. faults: (JSON path, what is wrong); with any, content and doubts are empty."""
+
+    file: str
+    kind: str  # "road network" or "demand"
+    roadnet_file: str = ""  # of a demand
+    content: Content = field(default_factory=dict)
+    faults: list[tuple[str, str]] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
+
+
+def jobs(places: Sequence[str]) -> list[Job]:
+    """The files behind names of networks, their folders, and files, each once, road networks first.
+
+    A demand file belongs to the road network given before it, or else to the roadnet.json beside it. InputError for a
+    place where nothing is, and for a demand file without a road network.
+    """
+    found: list[Job] = []
+    given: Path | None = None
+    for place in places:
+        path = Path(place)
+        if path.is_file() and not isinstance(_json_or_none(path), list):
+            given = path
+            found.append(Job(path))
+        elif path.is_file() and given is not None:
+            found.append(Job(path, given))
+        else:
+            network = network_of(place)
+            found.append(Job(network.roadnet_file))
+            found += [Job(file, network.roadnet_file, network.horizon_s) for file in network.flow_files]
+    return list(dict.fromkeys(found))
+
+
+def check(job: Job, interval_s: float = 1.0) -> Report:
+    """Check one file, for steps of ``interval_s``. No fault of the file raises."""
+    check_interval(interval_s, "check", "interval")
+    if job.roadnet_file is None:
+        return _check_roadnet(job.file)
+    return _check_flow(job, job.roadnet_file, interval_s)
+
+
+def _check_roadnet(file: Path) -> Report:
+    report = Report(str(file), "road network")
+    try:
+        network = load_network(file)
+    except InputError as fault:
+        report.faults += _faults(fault)
+        return report
+    report.content = roadnet_content(network)
+    report.doubts += roadnet_doubts(network)
+    return report
+
+
+def _check_flow(job: Job, roadnet_file: Path, interval_s: float) -> Report:
+    report = Report(str(job.file), "demand", str(roadnet_file))
+    try:
+        load_network(roadnet_file)
+    except InputError:  # told in the road network's own report
+        report.faults += _faults_without_roadnet(job.file, roadnet_file)
+        return report
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)  # all of them are doubts, one by one
+            engine = EngineCore.from_files(roadnet_file, job.file, interval_s=interval_s)
+    except InputError as fault:
+        report.faults += _faults(fault)
+        return report
+    report.content = flow_content(engine, job.horizon_s)
+    report.doubts += flow_doubts(engine, job.horizon_s)
+    return report
+
+
+def _faults(fault: InputError) -> Iterator[tuple[str, str]]:
+    yield fault.place, fault.fault
+    yield from fault.others
+
+
+def _faults_without_roadnet(flow_file: Path, roadnet_file: Path) -> Iterator[tuple[str, str]]:
+    """The faults of a demand file that show although its road network is faulty."""
+    content = _json_or_none(roadnet_file)
+    roads = content.get("roads") if isinstance(content, dict) else None
+    ids = {road.get("id") for road in roads if isinstance(road, dict)} if isinstance(roads, list) else set()
+    names = [name for name in ids if isinstance(name, str)]
+    try:
+        read_flows(flow_file, {name: i for i, name in enumerate(names)})
+    except InputError as fault:
+        yield from _faults(fault)
+    yield "", f"routes weren't checked: its road network {roadnet_file} has faults"
+
+
+def _json_or_none(file: Path) -> Any:
+    try:
+        return read_json(file)
+    except InputError:
+        return None

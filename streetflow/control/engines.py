@@ -1,0 +1,73 @@
+"""Which engine simulates: our own, or the real CityFlow behind the same array interface."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streetflow.control.cityflow_engine import CityFlowEngine
+from streetflow.engine.cityflow_names import Engine
+from streetflow.engine.trips import Trips
+from streetflow.engine.vehicles import Vehicles
+from streetflow.errors import InputError
+from streetflow.near import or_else
+from streetflow.roadnet.reader import Point
+
+ENGINES = ("builtin", "cityflow")
+
+HOW_TO_GET_CITYFLOW = (
+    "the Python module 'cityflow' can't be imported ({}). It is on no package registry: clone "
+    "https://github.com/cityflow-project/CityFlow with its submodules and 'pip install' the clone (it needs CMake and "
+    "a C++ compiler). The built-in engine gives the same results: engine 'builtin'"
+)
+
+
+class TrafficEngine(Protocol):
+    """The array interface: what everything above the engine uses. Arrays are indexed by number in file order."""
+
+    @property
+    def lane_ids(self) -> tuple[str, ...]: ...
+    @property
+    def intersection_ids(self) -> tuple[str, ...]: ...
+    @property
+    def lane_max_speed_mps(self) -> NDArray[np.float64]: ...
+    @property
+    def lane_length_m(self) -> NDArray[np.float64]: ...
+    @property
+    def drivable_shapes(self) -> Sequence[Sequence[Point]]: ...
+    @property
+    def phase_indices(self) -> NDArray[np.int32]: ...
+    @property
+    def finished_vehicle_count(self) -> int: ...
+    @property
+    def queued_vehicle_count(self) -> int: ...
+    def step_many(self, n: int) -> None: ...
+    def set_phases(self, phases: NDArray[np.int32]) -> None: ...
+    def lane_vehicle_counts(self) -> NDArray[np.int32]: ...
+    def lane_waiting_counts(self) -> NDArray[np.int32]: ...
+    def lane_speed_sums_mps(self) -> NDArray[np.float64]: ...
+    def lane_waiting_time_sums_s(self) -> NDArray[np.float64]: ...
+    def running_vehicles(self) -> Vehicles: ...
+    def trips(self) -> Trips: ...
+    def get_average_travel_time(self) -> float: ...
+    def get_current_time(self) -> float: ...
+    def set_random_seed(self, seed: int) -> None: ...
+    def reset(self, seed: bool = False) -> None: ...
+
+
+def make_engine(kind: str, roadnet_file: Path, flow_file: Path, seed: int, interval_s: float = 1.0) -> TrafficEngine:
+    """An engine of ``kind`` (see ENGINES), lights set from outside. InputError for bad files or a missing CityFlow."""
+    if kind == "builtin":
+        return Engine.from_files(roadnet_file, flow_file, interval_s=interval_s, seed=seed)
+    if kind == "cityflow":
+        try:
+            module = importlib.import_module("cityflow")
+        except ImportError as error:
+            raise InputError("engine", kind, HOW_TO_GET_CITYFLOW.format(error)) from error
+        return CityFlowEngine(module, roadnet_file, flow_file, seed=seed, interval_s=interval_s)
+    raise InputError("engine", kind, f"unknown engine{or_else(kind, ENGINES)}")

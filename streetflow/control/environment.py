@@ -1,0 +1,172 @@
+"""A network's traffic as a decision problem: one step is one decision of every light.
+
+The shape is Gymnasium's (``reset``, ``step``, seeded); times, order of lanes, measures and the rule of the lights are
+those of the paper's experiment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streetflow.control.clearance import derive_clearance
+from streetflow.control.engines import TrafficEngine, make_engine
+from streetflow.control.features import resolve_features
+from streetflow.control.intersection import signalled_intersections
+from streetflow.control.measures import QueueMeter, ThroughputMeter, measure
+from streetflow.control.observation import Observer
+from streetflow.control.signals import Signals
+from streetflow.errors import InputError, whole_number
+from streetflow.networks.catalogue import Network, default_seed, find_network
+
+
+class Environment:
+    """N signalled intersections of ``network`` under its demand ``flow``.
+
+    ``seed`` is the engine's; without one, the one that the paper's runs use with this flow. ``features`` is a preset
+    (``all``, ``release``, ``deployable``) or a list of names from ``streetflow.control.features.FEATURES``. ``horizon_s``
+    overrides the network's. ``measure_queues``: look at the queues every second, for `measures`.
+    Bad names, numbers and files raise InputError.
+    """
+
+    def __init__(
+        self,
+        network: str | Network,
+        flow: int = 0,
+        *,
+        seed: int | None = None,
+        engine: str = "builtin",
+        features: str | Sequence[str] = "release",
+        clearance: str = "hold",
+        min_green_s: int = 0,
+        horizon_s: int | None = None,
+        measure_queues: bool = False,
+    ) -> None:
+        self.network = find_network(network) if isinstance(network, str) else network
+        self.flow = whole_number(flow, "flow")
+        self.seed = default_seed(flow) if seed is None else whole_number(seed, "seed")
+        self.clearance = clearance
+        self.horizon_s = self.network.horizon_s if horizon_s is None else whole_number(horizon_s, "horizon_s")
+        if self.horizon_s <= 0:
+            raise InputError("environment", "horizon_s", f"must be above 0, is {self.horizon_s}")
+        self.decision_interval_s = self.network.decision_interval_s
+        self.n_decisions = -(-self.horizon_s // self.decision_interval_s)
+
+        self._measures_queues = measure_queues
+
+        specs = resolve_features(features)
+        roadnet_file = self.network.roadnet_file
+        flow_file = self.network.flow_file(flow)
+        self.intersections = signalled_intersections(roadnet_file)
+        table = derive_clearance(roadnet_file, clearance)
+        self.engine: TrafficEngine = make_engine(engine, table.roadnet_file, flow_file, seed=self.seed)
+        self.feature_names = tuple(spec.name for spec in specs)
+        self.lsb_per_unit = tuple(spec.lsb_per_unit for spec in specs)
+        self._observer = Observer(self.intersections, specs, self.engine)
+        self.feature_widths = self._observer.feature_widths
+        self.max_width = self._observer.max_width
+        self._action_counts = np.array([each.action_count for each in self.intersections], np.int32)
+        self._signals = Signals(self.intersections, table.phases, len(self.engine.intersection_ids), min_green_s)
+        self._start()
+
+    @property
+    def time_s(self) -> int:
+        """Simulated seconds since the reset."""
+        return min(self.decision * self.decision_interval_s, self.horizon_s)
+
+    @property
+    def elapsed_s(self) -> NDArray[np.int32]:
+        """int32[N]: the lights' ``elapsed``, see ``signals.py``."""
+        return self._signals.elapsed_s
+
+    @property
+    def current_action(self) -> NDArray[np.int32]:
+        """int32[N]: the action in force at each light (the old one while a change is pending)."""
+        return self._signals.current_action
+
+    @property
+    def green_s(self) -> NDArray[np.int32]:
+        """int32[N]: seconds since the action in force showed, or since the pending change began."""
+        return self._signals.elapsed_s
+
+    @property
+    def min_green_s(self) -> int:
+        return self._signals.min_green_s
+
+    @property
+    def shown_phase(self) -> NDArray[np.int32]:
+        """int32[N]: the engine's phase that each light shows, clearance phases included."""
+        return self._signals.shown_phase
+
+    def reset(self, seed: int | None = None) -> NDArray[np.int32]:
+        """Back to second 0, with the environment's own engine seed or with ``seed``; the same seed, the same run.
+
+        Returns the first observation, int32[N, F, W], zero-padded.
+        """
+        self.engine.set_random_seed(self.seed if seed is None else seed)
+        self.engine.reset()
+        self._start()
+        return self._observe()[0]
+
+    def step(self, actions: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.float64], bool]:
+        """Let the lights follow ``actions`` (int[N]) for one decision interval.
+
+        Returns (observation int32[N, F, W], reward float64[N], done). The reward is minus (vehicles on in-lanes -
+        vehicles on out-lanes) at the end of the interval.
+        """
+        start_s = self.time_s
+        seconds = min(self.decision_interval_s, self.horizon_s - start_s)
+        if seconds <= 0:
+            raise RuntimeError("the run is over: call reset() before the next step()")
+        for phases, run_s in self._signals.advance(self._checked(actions), seconds):
+            if phases is not None:
+                self.engine.set_phases(phases)
+            self._run(run_s)
+        self.decision += 1
+        self._throughput.after_decision(start_s, self.engine.finished_vehicle_count)
+        observation, reward = self._observe()
+        return observation, reward, self.decision >= self.n_decisions
+
+    def average_travel_time_s(self) -> float:
+        """The engine's average so far: finished vehicles and those still under way or waiting to enter."""
+        return self.engine.get_average_travel_time()
+
+    def throughput_veh_per_min(self) -> float:
+        """Mean of the minute samples so far, see ``measures.ThroughputMeter``."""
+        return self._throughput.mean_veh_per_min
+
+    def measures(self) -> Mapping[str, float | None]:
+        """Every figure of ``measures.MEASURES`` so far, those of queues only with ``measure_queues``."""
+        return measure(self.engine.trips(), self._queues)
+
+    def _run(self, seconds: int) -> None:
+        if not self._measures_queues:
+            self.engine.step_many(seconds)
+            return
+        for _ in range(seconds):
+            self.engine.step_many(1)
+            self._queues.sample(self.engine)
+
+    def _start(self) -> None:
+        self.decision = 0
+        self._observer.reset()
+        self.engine.set_phases(self._signals.reset())
+        self._throughput = ThroughputMeter()
+        self._queues = QueueMeter()
+
+    def _observe(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        observation, pressure = self._observer.observe(self.engine, self._signals.current_action)
+        return observation, -pressure.astype(np.float64)
+
+    def _checked(self, actions: ArrayLike) -> NDArray[np.int32]:
+        array = np.asarray(actions)
+        if array.shape != self._action_counts.shape or array.dtype.kind not in "iu":
+            raise ValueError(f"actions must be {len(self._action_counts)} integers, not {array.dtype} of shape {array.shape}")
+        if ((array < 0) | (array >= self._action_counts)).any():
+            i = int(np.argmax((array < 0) | (array >= self._action_counts)))
+            raise ValueError(
+                f"action {array[i]} at intersection {self.intersections[i].id}: there are 0 to {self._action_counts[i] - 1}"
+            )
+        return array.astype(np.int32)

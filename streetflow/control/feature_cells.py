@@ -1,0 +1,111 @@
+"""What each value of a feature sums: cells of terms (see ``features.py``), made from the intersection's lanes and links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+from streetflow.control.intersection import Intersection
+
+Terms = list[tuple[int, int]]
+"""(index into a source, weight) of each entry that a cell sums."""
+
+
+class Source(IntEnum):
+    """Arrays that cells read: one entry a lane, a lane link, or as said."""
+
+    VEHICLES = 0  # per lane
+    WAITING = 1  # per lane: vehicles slower than 0.1 m/s
+    WAITING_TIME = 2  # per lane: s, summed over its vehicles: since when each has been slower than 0.1 m/s
+    DELAY = 3  # per lane: 1 - mean speed / the lane's limit; 0 on an empty lane
+    LINK_VEHICLES = 4  # per lane link
+    SEGMENT_VEHICLES = 5  # lane * K + k: vehicles on the k-th of K equal parts of the lane, the first where it begins
+    ACTION = 6  # per action of the intersection: 1 for the one in force, 0 for the others
+    OWN = 7  # the intersection's own CHANGED, PASSED, PASSED_TRAVEL_TIME
+    IMAGE = 8  # per cell of the intersection's image, row by row from the south-west
+
+
+CHANGED = 0  # 1: the action in force is another than at the last decision
+PASSED = 1  # vehicles that have left the in-lanes since then: they were there, and no longer are
+PASSED_TRAVEL_TIME = 2  # s: the sum of the travel times that these had at the last decision
+OWN_COUNT = 3
+
+
+def all_lanes(intersection: Intersection) -> list[Terms]:
+    """Each in-lane, then each out-lane, by itself."""
+    return in_lanes(intersection) + out_lanes(intersection)
+
+
+def in_lanes(intersection: Intersection) -> list[Terms]:
+    return [[(lane, 1)] for lane in intersection.in_lanes]
+
+
+def out_lanes(intersection: Intersection) -> list[Terms]:
+    return [[(lane, 1)] for lane in intersection.out_lanes]
+
+
+def in_roads(intersection: Intersection) -> list[Terms]:
+    """Per in-road, its lanes."""
+    return [[(lane, 1) for lane in lanes] for lanes in intersection.in_road_lanes]
+
+
+def served_lanes(intersection: Intersection) -> list[Terms]:
+    """Per action, the in-lanes that its phase serves, each once."""
+    return [[(lane, 1) for lane in lanes] for lanes in intersection.phase_in_lanes]
+
+
+def whole(intersection: Intersection) -> list[Terms]:
+    """One cell: all in-lanes and out-lanes."""
+    return [[(lane, 1) for lane in (*intersection.in_lanes, *intersection.out_lanes)]]
+
+
+def in_lane_links(intersection: Intersection) -> list[Terms]:
+    """Per in-lane, the pressure of the lane links that leave it."""
+    links = intersection.lane_links
+    return [_pressure(link for link in links if link[0] == lane) for lane in intersection.in_lanes]
+
+
+def opened_links(intersection: Intersection) -> list[Terms]:
+    """Per action, the pressure of the lane links that its phase opens."""
+    links = intersection.lane_links
+    return [_pressure(links[number] for number in opened) for opened in intersection.phase_lane_links]
+
+
+def each_link(intersection: Intersection) -> list[Terms]:
+    """Per lane link, its pressure."""
+    return [_pressure([link]) for link in intersection.lane_links]
+
+
+def whole_links(intersection: Intersection) -> list[Terms]:
+    """One cell: the pressure of all lane links."""
+    return [_pressure(intersection.lane_links)]
+
+
+def on_links(intersection: Intersection) -> list[Terms]:
+    """Per lane link, its own vehicles."""
+    first = intersection.first_lane_link
+    return [[(first + number, 1)] for number in range(len(intersection.lane_links))]
+
+
+def actions(intersection: Intersection) -> list[Terms]:
+    """Each action by itself."""
+    return [[(action, 1)] for action in range(intersection.action_count)]
+
+
+def total_pressure(intersection: Intersection) -> Terms:
+    """Vehicles on all in-lanes - vehicles on all out-lanes; its negative is the reward."""
+    return [(lane, 1) for lane in intersection.in_lanes] + [(lane, -1) for lane in intersection.out_lanes]
+
+
+def segments(lanes: Iterable[int], k: int) -> list[Terms]:
+    """Each of the k parts of each lane by itself, lane by lane."""
+    return [[(lane * k + part, 1)] for lane in lanes for part in range(k)]
+
+
+def _pressure(links: Iterable[tuple[int, int]]) -> Terms:
+    """Sum over ``links`` of (vehicles on the in-lane - vehicles on the out-lane), terms of one lane merged."""
+    weight: dict[int, int] = {}
+    for lane_in, lane_out in links:
+        weight[lane_in] = weight.get(lane_in, 0) + 1
+        weight[lane_out] = weight.get(lane_out, 0) - 1
+    return list(weight.items())

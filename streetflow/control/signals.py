@@ -1,0 +1,133 @@
+"""The lights of all signalled intersections: from actions to phases, second by second.
+
+Once a second, before the engine's step, every light does one of these, ``a`` being the action in force (the rule of
+the paper's released experiment, extended by clearances and a minimum green):
+
+* a change is pending: while ``elapsed < 3`` count on; otherwise show the action that the change began with, elapsed = 1;
+* ``a`` is the current action, or elapsed is below the minimum green: count on;
+* else a change becomes pending, the light shows the clearance, elapsed = 1.
+
+At reset action 0 is current, its phase shows and elapsed is 0. A change shows 3 s late, and the clearance (see
+``clearance.py``) says what is open in between. A change that has begun is carried through, even if the action changes
+again in these 3 s: a yellow must end in what it announced. (With a decision every 20 s and no minimum green that can't
+happen, so the release's rule, to show whatever action is in force then, comes to the same.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from streetflow.control.clearance import CLEARANCE_S
+from streetflow.control.intersection import Intersection
+from streetflow.errors import InputError, whole_number
+
+# Columns of the state, one row an intersection.
+CURRENT, TARGET, ELAPSED_S, PENDING, SHOWN = range(5)
+
+
+class Signals:
+    """Lights of N intersections in an engine that has ``engine_intersections`` of them.
+
+    ``clearance_phases`` is int32[N, actions, actions] as in ``ClearanceTable``; ``min_green_s`` whole seconds.
+    ``reset`` must be called first.
+    """
+
+    def __init__(
+        self,
+        intersections: Sequence[Intersection],
+        clearance_phases: NDArray[np.int32],
+        engine_intersections: int,
+        min_green_s: int = 0,
+    ) -> None:
+        if whole_number(min_green_s, "min_green_s") < 0:
+            raise InputError("signals", "min_green_s", f"must not be negative, is {min_green_s}")
+        count = len(intersections)
+        self.min_green_s = min_green_s
+        self._numbers = np.array([each.number for each in intersections], np.int32)
+        self._phase_of_action = np.zeros((count, max(each.action_count for each in intersections)), np.int32)
+        for i, each in enumerate(intersections):
+            self._phase_of_action[i, : each.action_count] = each.phases
+        self._clearance_phases = clearance_phases
+        self._engine_intersections = engine_intersections
+        self._state = np.zeros((count, 5), np.int32)
+
+    def reset(self) -> NDArray[np.int32]:
+        """Back to the start: action 0 current, elapsed 0. Returns the phases to set, as in ``advance``."""
+        self._state[:] = 0
+        self._state[:, SHOWN] = self._phase_of_action[:, 0]
+        phases = np.full(self._engine_intersections, -1, np.int32)
+        phases[self._numbers] = self._state[:, SHOWN]
+        return phases
+
+    @property
+    def current_action(self) -> NDArray[np.int32]:
+        """int32[N]: the action in force at each light, the old one while a change is pending."""
+        return self._state[:, CURRENT].copy()
+
+    @property
+    def elapsed_s(self) -> NDArray[np.int32]:
+        """int32[N]: seconds since the current action showed, or since the pending change began."""
+        return self._state[:, ELAPSED_S].copy()
+
+    @property
+    def shown_phase(self) -> NDArray[np.int32]:
+        """int32[N]: engine phase that each light shows."""
+        return self._state[:, SHOWN].copy()
+
+    def advance(self, actions: NDArray[np.int32], seconds: int) -> list[tuple[NDArray[np.int32] | None, int]]:
+        """Let ``actions`` (int32[N]) rule for ``seconds``: a list of (phases to set, seconds to step after it).
+
+        Phases are int32 over all intersections of the engine, -1 = leave; None: nothing changes.
+        """
+        rows = np.full((seconds, self._engine_intersections), -1, np.int32)
+        starts = np.empty(seconds, np.int32)
+        tables = (self._numbers, self._phase_of_action, self._clearance_phases)
+        runs = _advance(self._state, actions, *tables, CLEARANCE_S, self.min_green_s, rows, starts)
+        begins = starts[:runs].tolist()
+        ends = [*begins[1:], seconds]
+        legs: list[tuple[NDArray[np.int32] | None, int]] = (
+            [(rows[begin], end - begin) for begin, end in zip(begins, ends, strict=True)] if begins else []
+        )
+        quiet = begins[0] if begins else seconds
+        return [(None, quiet), *legs] if quiet else legs
+
+
+@njit(cache=True)
+def _advance(  # type: ignore[no-untyped-def]
+    state, actions, numbers, phase_of_action, clearance_phases, clearance_s, min_green_s, rows, starts
+):
+    """Run the rule for ``len(rows)`` seconds; fill in the rows of seconds in which a light changes, return how many."""
+    runs = 0
+    for second in range(rows.shape[0]):
+        changed = False
+        for i in range(state.shape[0]):
+            shown = state[i, SHOWN]
+            if state[i, PENDING]:
+                if state[i, ELAPSED_S] < clearance_s:
+                    state[i, ELAPSED_S] += 1
+                else:
+                    state[i, PENDING] = 0
+                    state[i, CURRENT] = state[i, TARGET]
+                    state[i, ELAPSED_S] = 1
+                    shown = phase_of_action[i, state[i, TARGET]]
+            elif actions[i] == state[i, CURRENT] or state[i, ELAPSED_S] < min_green_s:
+                state[i, ELAPSED_S] += 1
+            else:
+                state[i, PENDING] = 1
+                state[i, TARGET] = actions[i]
+                state[i, ELAPSED_S] = 1
+                between = clearance_phases[i, state[i, CURRENT], actions[i]]
+                if between >= 0:
+                    shown = between
+            if shown != state[i, SHOWN]:
+                state[i, SHOWN] = shown
+                rows[second, numbers[i]] = shown
+                changed = True
+        if changed:
+            starts[runs] = second
+            runs += 1
+    return runs

@@ -1,0 +1,29 @@
+"""What an observation reads from an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streetflow.engine.vehicles import Vehicles
+from streetflow.roadnet.reader import Point
+
+
+class TrafficState(Protocol):
+    """What an observation reads from an engine; arrays are indexed by lane number."""
+
+    @property
+    def lane_max_speed_mps(self) -> NDArray[np.float64]: ...
+    @property
+    def lane_length_m(self) -> NDArray[np.float64]: ...
+    @property
+    def drivable_shapes(self) -> Sequence[Sequence[Point]]: ...
+    def lane_vehicle_counts(self) -> NDArray[np.int32]: ...
+    def lane_waiting_counts(self) -> NDArray[np.int32]: ...
+    def lane_waiting_time_sums_s(self) -> NDArray[np.float64]: ...
+    def lane_speed_sums_mps(self) -> NDArray[np.float64]: ...
+    def running_vehicles(self) -> Vehicles: ...
+    def get_current_time(self) -> float: ...

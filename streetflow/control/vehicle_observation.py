@@ -1,0 +1,200 @@
+"""The parts of an observation that need single vehicles: lane links, parts of lanes, images, and who has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from streetflow.control.feature_cells import OWN_COUNT, PASSED, PASSED_TRAVEL_TIME, Source
+from streetflow.control.features import IMAGE_EXTENT_M
+from streetflow.control.intersection import Intersection
+from streetflow.control.traffic_state import TrafficState
+from streetflow.engine.vehicles import Vehicles
+from streetflow.roadnet.reader import Point
+
+# Columns of the int32 record of images: one row a drivable that an image shows.
+DRIVABLE, FIRST_METRE, END_METRE = range(3)
+
+
+class VehicleObserver:
+    """Fills in its blocks of the source vector: ``size`` entries from ``first`` on, and, if ``passing``, PASSED and
+    PASSED_TRAVEL_TIME of the intersections' own entries from ``first_own`` on.
+
+    ``resolutions``: the blocks, as (source, parts of a lane or cells a side).
+    """
+
+    def __init__(
+        self,
+        intersections: Sequence[Intersection],
+        resolutions: Iterable[tuple[Source, int]],
+        engine: TrafficState,
+        first_own: int,
+        first: int,
+        passing: bool,
+    ) -> None:
+        lanes, drivables = len(engine.lane_length_m), len(engine.drivable_shapes)
+        self._lane_length_m = np.ascontiguousarray(engine.lane_length_m, np.float64)
+        self._first, self._first_own, self._passing = first, first_own, passing
+        self._count = len(intersections)
+        self._bases: dict[tuple[Source, int], int] = {}
+        end = first
+        segment_blocks: list[tuple[int, int]] = []
+        self._images: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
+        for source, resolution in sorted(resolutions):
+            self._bases[source, resolution] = end
+            if source is Source.LINK_VEHICLES:
+                end += drivables - lanes
+            elif source is Source.SEGMENT_VEHICLES:
+                segment_blocks.append((end, resolution))
+                end += lanes * resolution
+            else:
+                self._images.append(_image_tables(intersections, engine.drivable_shapes, lanes, resolution, end))
+                end += self._count * resolution**2
+        self.size = end - first
+        self._first_link = self._bases.get((Source.LINK_VEHICLES, 0), -1)
+        self._segments = np.array(segment_blocks, np.int32).reshape(-1, 2)
+        self._light_of_lane = np.full(lanes, -1, np.int32)
+        for i, each in enumerate(intersections):
+            self._light_of_lane[list(each.in_lanes)] = i
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the vehicles of the last decision."""
+        self._time_s = -1.0
+        self._now = self._before = _roll(Vehicles.empty(0), self._light_of_lane)
+        self._before_s = 0.0
+
+    def base(self, i: int, source: Source, resolution: int) -> int:
+        """Where the source begins for intersection i."""
+        return self._bases[source, resolution] + (i * resolution**2 if source is Source.IMAGE else 0)
+
+    def fill_in(self, values: NDArray[np.float64], engine: TrafficState) -> None:
+        vehicles = engine.running_vehicles()
+        drivable, distance_m = vehicles.drivable, vehicles.distance_m
+        values[self._first : self._first + self.size] = 0.0
+        _count(drivable, distance_m, self._lane_length_m, self._first_link, self._segments, values)
+        for rows, cells in self._images:
+            _draw(drivable, distance_m, rows, cells, values)
+        if self._passing:
+            time_s = engine.get_current_time()
+            if time_s > self._time_s:
+                self._before, self._before_s, self._time_s = self._now, self._time_s, time_s
+                self._now = _roll(vehicles, self._light_of_lane)
+            own = values[self._first_own : self._first_own + OWN_COUNT * self._count]
+            _compare(*self._before, *self._now, _empty_table(len(self._now.serial)), self._before_s, own)
+
+
+class _Roll(NamedTuple):
+    """The vehicles on the lights' in-lanes at one decision; light: whose in-lane it is on, -1: nobody's."""
+
+    serial: NDArray[np.int64]
+    created_s: NDArray[np.float64]
+    light: NDArray[np.int32]
+
+
+def _roll(vehicles: Vehicles, light_of_lane: NDArray[np.int32]) -> _Roll:
+    light = np.full(len(vehicles.serial), -1, np.int32)
+    on_lane = vehicles.drivable < len(light_of_lane)
+    light[on_lane] = light_of_lane[vehicles.drivable[on_lane]]
+    return _Roll(vehicles.serial, vehicles.created_s, light)
+
+
+def _image_tables(
+    intersections: Sequence[Intersection], shapes: Sequence[Sequence[Point]], lanes: int, side: int, first: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """(rows int32[R, 3], ordered by drivable; entry of the source vector, or -1 outside, for each whole metre along each)."""
+    cell_m = IMAGE_EXTENT_M / side
+    shown: list[tuple[int, int]] = []
+    for i, each in enumerate(intersections):
+        links = range(lanes + each.first_lane_link, lanes + each.first_lane_link + len(each.lane_links))
+        shown += [(drivable, i) for drivable in (*each.in_lanes, *each.out_lanes, *links)]
+    rows: list[tuple[int, int, int]] = []
+    cells: list[NDArray[np.int64]] = []
+    begin = 0
+    for drivable, i in sorted(shown):
+        points = _metre_points(shapes[drivable])
+        corner = np.array(intersections[i].centre_m) - IMAGE_EXTENT_M / 2
+        column, row = np.floor((points - corner) / cell_m).astype(int).T
+        inside = (column >= 0) & (column < side) & (row >= 0) & (row < side)
+        cells.append(np.where(inside, first + i * side**2 + row * side + column, -1))
+        rows.append((drivable, begin, begin + len(points)))
+        begin += len(points)
+    return np.array(rows, np.int32), np.concatenate(cells).astype(np.int32)
+
+
+def _metre_points(shape: Sequence[Point]) -> NDArray[np.float64]:
+    """float64[M, 2]: the points at 0, 1, 2, ... m along a polyline."""
+    ends = np.array(shape, np.float64)
+    along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(ends, axis=0).T))])
+    metres = np.arange(int(along[-1]) + 1, dtype=np.float64)
+    return np.stack([np.interp(metres, along, ends[:, axis]) for axis in (0, 1)], axis=1)
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _count(drivable, distance_m, lane_length_m, first_link, segments, values):  # type: ignore[no-untyped-def]
+    """Vehicles on lane links (from ``first_link`` on, if not negative) and on parts of lanes: segments int32[blocks, 2] =
+    (first entry, parts a lane)."""
+    lanes = len(lane_length_m)
+    for n in range(len(drivable)):
+        lane = drivable[n]
+        if lane >= lanes:
+            if first_link >= 0:
+                values[first_link + lane - lanes] += 1.0
+            continue
+        for block in range(len(segments)):
+            parts = segments[block, 1]
+            part = min(int(distance_m[n] / lane_length_m[lane] * parts), parts - 1)
+            values[segments[block, 0] + lane * parts + part] += 1.0
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _draw(drivable, distance_m, rows, cells, values):  # type: ignore[no-untyped-def]
+    """Count the vehicles, ordered by drivable, into the images. A drivable is in two images if it links two lights."""
+    begin = 0
+    for r in range(len(rows)):
+        while begin < len(drivable) and drivable[begin] < rows[r, DRIVABLE]:
+            begin += 1
+        n = begin
+        while n < len(drivable) and drivable[n] == rows[r, DRIVABLE]:
+            metre = min(rows[r, FIRST_METRE] + int(distance_m[n]), rows[r, END_METRE] - 1)
+            if cells[metre] >= 0:
+                values[cells[metre]] += 1.0
+            n += 1
+
+
+def _empty_table(count: int) -> NDArray[np.int32]:
+    """A hash table for the numbers of ``count`` vehicles by their serials, at most half full; -1: free."""
+    return np.full(1 << (2 * count).bit_length(), -1, np.int32)
+
+
+@njit(error_model="numpy", nogil=True)
+def _place(table, serial, wanted):  # type: ignore[no-untyped-def]
+    """Where in the table the number of the vehicle of a serial is, or may be put."""
+    mask = len(table) - 1
+    at = ((wanted >> 32) * 31 + wanted) & mask
+    while table[at] >= 0 and serial[table[at]] != wanted:
+        at = (at + 1) & mask
+    return at
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _compare(  # type: ignore[no-untyped-def]
+    old_serial, old_created_s, old_light, serial, created_s, light, table, old_time_s, own
+):
+    """PASSED and PASSED_TRAVEL_TIME of every light. table: see `_empty_table`."""
+    for i in range(0, len(own), OWN_COUNT):
+        own[i + PASSED] = 0.0
+        own[i + PASSED_TRAVEL_TIME] = 0.0
+    for n in range(len(serial)):
+        table[_place(table, serial, serial[n])] = n
+    for n in range(len(old_serial)):
+        if old_light[n] < 0:
+            continue
+        now = table[_place(table, serial, old_serial[n])]
+        if now < 0 or light[now] != old_light[n]:
+            own[OWN_COUNT * old_light[n] + PASSED] += 1.0
+            own[OWN_COUNT * old_light[n] + PASSED_TRAVEL_TIME] += old_time_s - old_created_s[n]

@@ -1,0 +1,175 @@
+"""Snapshots of an engine, in memory and as versioned JSON files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streetflow.engine.demand import Demand
+from streetflow.errors import InputError, cannot_be
+from streetflow.kernels import tables as t
+from streetflow.roadnet.flow import VehicleKind
+from streetflow.roadnet.json_reader import read_json
+
+_FORMAT = "streetflow-archive"
+_VERSION = 3
+# What a step changes. Not in it, as in CityFlow: which flows were dropped, the numbering of pushed vehicles.
+_FIXED_SIZE = (
+    "counters", "reals", "rng", "head", "tail", "n_vehicles", "n_waiting", "arrival_step", "arrival_after", "queue_head",
+    "queue_tail", "occupied", "queued", "out_count", "is_open", "phase_index", "phase_remaining", "flow_counter", "flow_credit",
+    "active_flows",
+)  # fmt: skip
+_BY_SLOT = tuple(field.name for field in t.FIELDS if field.size == "slots" and not field.name.startswith("mover"))
+_BY_TRIP = tuple(field.name for field in t.FIELDS if field.size == "trips")
+_OF_THE_ENGINE = (t.OWN_LIGHTS,)  # counters that say how an engine was set up
+
+
+class Archive:
+    """A snapshot. It can be loaded any number of times and stays unchanged."""
+
+    def __init__(
+        self,
+        arrays: dict[str, NDArray[Any]],
+        routes: list[tuple[bool, tuple[int, ...]]],
+        kinds: list[VehicleKind],
+        ways: dict[int, tuple[tuple[int, ...], int, int, int]],
+        demand: Demand | None,
+        inputs: str,
+    ) -> None:
+        self._arrays = arrays
+        self._routes = routes  # by route number: valid, roads
+        self._kinds = kinds
+        self._ways = ways  # slot: roads, position and lane where its way starts, place on the way
+        self._demand = demand  # the engine's own numbering, if the archive was taken in this process
+        self._inputs = inputs  # `EngineCore.inputs_sha256` of the engine
+
+    @property
+    def n_slots(self) -> int:
+        return int(self._arrays["status"].size)
+
+    @property
+    def n_trips(self) -> int:
+        return int(self._arrays["trip_flow"].size)
+
+    @classmethod
+    def take(cls, tables: t.Tables, demand: Demand, inputs: str) -> Archive:
+        state = tables.state
+        arrays = {name: getattr(state, name).copy() for name in (*_FIXED_SIZE, *_BY_SLOT)}
+        arrays |= {name: getattr(state, name)[: state.counters[t.N_TRIPS]].copy() for name in _BY_TRIP}
+        ways = {int(v): demand.way_at(int(state.way[v])) for v in np.flatnonzero(state.status >= t.WAITING)}
+        routes = list(zip(demand.valid, demand.routes, strict=True))
+        return cls(arrays, routes, list(demand.kinds), ways, demand, inputs)
+
+    def restore(self, tables: t.Tables, demand: Demand, inputs: str) -> None:
+        """Write the snapshot into an engine's tables. InputError if it is of another network or demand."""
+        if self._arrays["reals"][t.DELTA] != tables.state.reals[t.DELTA]:
+            raise InputError("archive", "interval", "is of an engine with another step length")
+        if self._inputs != inputs:
+            raise InputError("archive", "inputs", "is of another road network or flow file")
+        if self._arrays["counters"][t.LANE_CHANGE] != tables.state.counters[t.LANE_CHANGE]:
+            raise InputError("archive", "laneChange", "is of an engine with another setting")
+        tables.grow("slots", self.n_slots)
+        tables.grow("trips", self.n_trips)
+        kind, route, way = (self._arrays[name] for name in ("kind", "route", "way"))
+        if self._demand is not demand:
+            kind, route, way = self._renumber(demand)
+        demand.write(tables)
+        state = tables.state
+        kept = [int(state.counters[c]) for c in _OF_THE_ENGINE]
+        for name in _FIXED_SIZE:
+            getattr(state, name)[:] = self._arrays[name]
+        state.counters[list(_OF_THE_ENGINE)] = kept
+        state.status[:] = t.FREE
+        for name in _BY_SLOT:
+            getattr(state, name)[: self.n_slots] = self._arrays[name]
+        for name in _BY_TRIP:
+            getattr(state, name)[: self.n_trips] = self._arrays[name]
+        state.kind[: self.n_slots] = kind
+        state.route[: self.n_slots] = route
+        state.way[: self.n_slots] = way
+        present = state.priority[state.status >= t.PENDING] & (t.PRIORITY_BUCKETS - 1)
+        state.priority_uses[:] = np.bincount(present, minlength=t.PRIORITY_BUCKETS)
+
+    def _renumber(self, demand: Demand) -> tuple[NDArray[np.int32], ...]:
+        """Kind, route and way of the vehicles in another engine's numbering."""
+        present = np.flatnonzero(self._arrays["status"] >= t.PENDING)
+        kind, route, way = (self._arrays[name].copy() for name in ("kind", "route", "way"))
+        for v in present:
+            kind[v] = demand.kind(self._kinds[kind[v]])
+            valid, roads = self._routes[route[v]]
+            route[v] = demand.route_of_roads(valid, roads)
+            if int(v) in self._ways:
+                roads, position, lane, place = self._ways[int(v)]
+                way[v] = demand.way_start(roads, position, lane) + place
+        return kind, route, way
+
+    def dump(self, path: str | Path) -> None:
+        """Write the snapshot as JSON. InputError if the file can't be written."""
+        content: dict[str, Any] = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "inputs": self._inputs,
+            "arrays": {name: _to_json(values) for name, values in self._arrays.items()},
+            "routes": [[valid, list(roads)] for valid, roads in self._routes],
+            "kinds": [astuple(kind) for kind in self._kinds],
+            "ways": {str(v): [list(way[0]), *way[1:]] for v, way in self._ways.items()},
+        }
+        content["sha256"] = _sha256(content)
+        try:
+            Path(path).write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+        except (OSError, ValueError) as fault:
+            raise cannot_be("written", path, fault) from None
+
+    @classmethod
+    def read(cls, path: str | Path) -> Archive:
+        """Read what `dump` wrote. InputError if it isn't that."""
+        content = read_json(path, exact=True)
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise InputError(path, "format", f"must be {_FORMAT!r}: this isn't an engine's snapshot")
+        if content.get("version") != _VERSION:
+            raise InputError(path, "version", f"must be {_VERSION}, is {content.get('version')!r}")
+        if content.get("sha256") != _sha256({name: value for name, value in content.items() if name != "sha256"}):
+            raise InputError(path, "sha256", "isn't that of the content: the file was damaged or edited")
+        try:
+            arrays = {name: _from_json(name, content["arrays"][name]) for name in (*_FIXED_SIZE, *_BY_SLOT, *_BY_TRIP)}
+            n_slots = arrays["status"].size
+            if any(arrays[name].shape != (n_slots,) for name in _BY_SLOT):
+                raise ValueError("arrays of vehicles differ in size")
+            n_trips = int(arrays["counters"][t.N_TRIPS])
+            if any(arrays[name].shape != (n_trips,) for name in _BY_TRIP):
+                raise ValueError("arrays of trips differ in size")
+            return cls(
+                arrays,
+                [(bool(valid), tuple(map(int, roads))) for valid, roads in content["routes"]],
+                [VehicleKind(*map(float, kind)) for kind in content["kinds"]],
+                {int(v): (tuple(map(int, w[0])), int(w[1]), int(w[2]), int(w[3])) for v, w in content["ways"].items()},
+                None,
+                str(content["inputs"]),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as fault:
+            raise InputError(path, "", f"not a snapshot: {fault!r}") from None
+
+
+def _sha256(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+_REAL_FIELDS = frozenset(field.name for field in t.FIELDS if field.block.endswith("f"))
+
+
+def _to_json(values: NDArray[Any]) -> list[Any]:
+    return [x if math.isfinite(x) else str(x) for x in values.tolist()]
+
+
+def _from_json(name: str, values: list[Any]) -> NDArray[Any]:
+    if name in _REAL_FIELDS:
+        return np.array([float(x) for x in values], np.float64)
+    return np.array(values, np.int32)

@@ -1,0 +1,328 @@
+"""The CityFlow interface, keyed by names (cityflow-semantics.md, section 9.1), on top of `EngineCore`.
+
+Dictionaries come sorted by key. Where CityFlow prints and carries on, or crashes, these methods raise.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streetflow.engine.archive import Archive
+from streetflow.engine.core import SHADOW_SUFFIX, EngineCore, vehicle_name
+from streetflow.engine.replay_log import Drawn, Replay
+from streetflow.errors import InputError, InputWarning, UnknownIdError, UnknownVehicleError
+from streetflow.kernels import step as kernel_step
+from streetflow.kernels import tables as t
+from streetflow.roadnet.config import Config
+from streetflow.roadnet.cursor import Cursor
+from streetflow.roadnet.flow import PUSHED_DEFAULTS, vehicle_kind
+
+
+class Engine(EngineCore):
+    """A running simulation, to be called like ``cityflow.Engine``; `EngineCore` has the array interface."""
+
+    _replay: Replay | None = None
+
+    def _construct(self, config: Config, accept_integral_floats: bool) -> None:
+        super()._construct(config, accept_integral_floats)
+        self._lane_order = sorted(range(self._n_lanes), key=lambda i: self.lane_ids[i])
+        if config.save_replay:
+            self._replay = Replay(self._network, config.roadnet_log_file, config.replay_log_file)
+
+    # ------------------------------------------------------------------ steps
+
+    def next_step(self) -> None:
+        """Simulate one step of `interval` seconds. StepError if a vehicle comes to a dead end of its route."""
+        while self._step_kernel(*self._arguments, 1):
+            self._after_fault()
+        if self._replay is not None:
+            self._log_step(self._replay)
+
+    def step_many(self, n: int) -> None:
+        """Simulate n steps in compiled code (one by one where a replay is written)."""
+        if self._replay is None:
+            super().step_many(n)
+            return
+        for _ in range(self._step_count(n)):
+            self.next_step()
+
+    # ------------------------------------------------------------------ what is where
+
+    def _drivers(self, least_status: int = t.RUNNING) -> NDArray[np.intp]:
+        """The slots of the vehicles without shadows: a driver who changes lanes counts once."""
+        state = self._tables.state
+        return np.flatnonzero((state.status >= least_status) & (state.role != t.SHADOW))
+
+    def get_vehicles(self, include_waiting: bool = False) -> list[str]:
+        """Ids of the running vehicles (and those that wait to enter), by ascending priority."""
+        state = self._tables.state
+        present = self._drivers(t.PENDING if include_waiting else t.RUNNING)
+        return [self._vehicle_id(int(v)) for v in present[np.argsort(state.priority[present])]]
+
+    def get_lane_vehicle_count(self) -> dict[str, int]:
+        """Vehicles on each lane, by lane id."""
+        return self._by_lane(self.lane_vehicle_counts())
+
+    def get_lane_waiting_vehicle_count(self) -> dict[str, int]:
+        """Vehicles on each lane slower than 0.1 m/s, by lane id."""
+        return self._by_lane(self.lane_waiting_counts())
+
+    def _by_lane(self, counts: NDArray[np.int32]) -> dict[str, int]:
+        values = counts.tolist()
+        return {self.lane_ids[i]: values[i] for i in self._lane_order}
+
+    def get_lane_vehicles(self) -> dict[str, list[str]]:
+        """Ids of the vehicles on each lane, front first, by lane id."""
+        state = self._tables.state
+        result = {}
+        for lane in self._lane_order:
+            ids = []
+            v = int(state.head[lane])
+            while v >= 0:
+                ids.append(self._vehicle_id(v))
+                v = int(state.behind[v])
+            result[self.lane_ids[lane]] = ids
+        return result
+
+    def get_vehicle_speed(self) -> dict[str, float]:
+        """Speed of each running vehicle, m/s."""
+        return self._by_vehicle(self._current("speed"))
+
+    def get_vehicle_distance(self) -> dict[str, float]:
+        """Distance of each running vehicle along its lane or lane link, m."""
+        return self._by_vehicle(self._current("distance"))
+
+    def _current(self, name: str) -> NDArray[np.float64]:
+        state = self._tables.state
+        values: NDArray[np.float64] = getattr(state, f"{name}_{int(state.counters[t.FLIP])}")
+        return values
+
+    def _by_vehicle(self, values: NDArray[np.float64]) -> dict[str, float]:
+        running = self._drivers()
+        return dict(sorted(zip((self._vehicle_id(int(v)) for v in running), values[running].tolist(), strict=True)))
+
+    def _find(self, vehicle_id: str) -> int:
+        """The slot of a present vehicle, or -1."""
+        kind, _, number = str(vehicle_id).removesuffix(SHADOW_SUFFIX).rpartition("_")
+        if not (number.isascii() and number.isdigit()):
+            return -1
+        if kind == "manually_pushed":
+            flow = -1
+        elif kind.startswith("flow_") and kind[5:].isascii() and kind[5:].isdigit():
+            flow = int(kind[5:])
+        else:
+            return -1
+        state = self._tables.state
+        for v in np.flatnonzero((state.status >= t.PENDING) & (state.flow == flow)):
+            if self._vehicle_id(int(v)) == vehicle_id:
+                return int(v)
+        return -1
+
+    def _require(self, vehicle_id: str) -> int:
+        v = self._find(vehicle_id)
+        if v < 0:
+            state = self._tables.state
+            present = np.flatnonzero(state.status >= t.PENDING)
+            flows, ordinals = state.flow[present], state.ordinal[present]
+            raise UnknownVehicleError("vehicle", vehicle_id, lambda: map(vehicle_name, flows, ordinals))
+        return v
+
+    def get_vehicle_info(self, vehicle_id: str) -> dict[str, str]:
+        """Strings: running, distance, speed, drivable, route, road, intersection. UnknownVehicleError if unknown."""
+        v = self._require(vehicle_id)
+        state = self._tables.state
+        if state.status[v] != t.RUNNING:
+            return {"running": "0"}
+        roadnet = self._network.roadnet
+        drivable = int(state.path[state.way[v]])
+        on_lane = drivable < self._n_lanes
+        roads = self._demand.routes[state.route[v]][int(state.path_position[state.way[v]]) :]
+        info = {
+            "distance": f"{self._current('distance')[v]:.6f}",
+            "drivable": self.lane_ids[drivable] if on_lane else self._network.link_ids[drivable - self._n_lanes],
+            "route": "".join(f"{roadnet.roads[road].id} " for road in roads),
+            "running": "1",
+            "speed": f"{self._current('speed')[v]:.6f}",
+        }
+        if on_lane:
+            road = roadnet.roads[roadnet.lane_road[drivable]]
+            info["intersection"] = self.intersection_ids[road.end_intersection]
+            info["road"] = road.id
+        return dict(sorted(info.items()))
+
+    def get_leader(self, vehicle_id: str) -> str:
+        """The id of the vehicle ahead that it follows, or "". UnknownVehicleError if the vehicle is unknown."""
+        v = self._require(vehicle_id)
+        state = self._tables.state
+        if state.status[v] != t.RUNNING:
+            return ""
+        if state.role[v] == t.SHADOW:
+            v = int(state.partner[v])
+        ahead = int(state.head[state.path[state.way[v]]])
+        if ahead == v:
+            leader = int(state.leader[v])
+            return self._vehicle_id(leader) if leader >= 0 else ""
+        while int(state.behind[ahead]) != v:
+            ahead = int(state.behind[ahead])
+        return self._vehicle_id(ahead)
+
+    # ------------------------------------------------------------------ acting on it
+
+    def set_tl_phase(self, intersection_id: str, phase_id: int) -> None:
+        """Show a phase from the next step on. Raises for an unknown intersection, a virtual one, a bad index,
+        and where the lights run by their own plan."""
+        number = self.intersection_index.get(intersection_id)
+        if number is None:
+            raise UnknownIdError("intersection", intersection_id, lambda: self.intersection_ids)
+        self.set_phase_by_index(number, phase_id)
+
+    def set_vehicle_speed(self, vehicle_id: str, speed: float) -> None:
+        """The speed a vehicle tries to drive at in its next action only. UnknownVehicleError if it is unknown."""
+        v = self._require(vehicle_id)
+        if not math.isfinite(speed):
+            raise ValueError(f"a speed must be a finite number, is {speed}")
+        self._tables.state.custom_speed[v] = speed
+
+    def push_vehicle(self, info: Mapping[str, float], roads: Sequence[str]) -> None:
+        """Add a vehicle that will enter on the first of these roads. InputError for bad values, UnknownIdError for a road.
+
+        info: any of speed, length, width, maxPosAcc, maxNegAcc, usualPosAcc, usualNegAcc, minGap, maxSpeed,
+        headwayTime. With a route that can't be planned the vehicle is dropped in the next step, with a warning.
+        """
+        cursor = Cursor({name: _plain(value) for name, value in dict(info).items()}, "push_vehicle", "info")
+        kind = vehicle_kind(cursor, PUSHED_DEFAULTS)
+        speed = cursor["speed"].number(least=0) if cursor.has("speed") else PUSHED_DEFAULTS["speed"]
+        names = _names(roads)
+        if not names:
+            raise InputError("push_vehicle", "roads", "must hold at least 1 road")
+        index = self._network.roadnet.road_index
+        for name in names:
+            if name not in index:
+                raise UnknownIdError("road", name, lambda: index)
+        anchors = [index[name] for name in names]
+        route = self._demand.route(anchors)
+        if not self._demand.valid[route]:
+            fault = self._network.router.fault(anchors)
+            warnings.warn(f"push_vehicle: roads: {fault}: the vehicle is dropped", InputWarning, stacklevel=2)
+        self._make_room(1)
+        number = self._demand.kind(kind)
+        if self._demand.write(self._tables):
+            self._refresh()
+        kernel_step.push(*self._arguments, number, route, self._n_pushed, float(speed))
+        self._n_pushed += 1
+
+    def set_vehicle_route(self, vehicle_id: str, route: Sequence[str]) -> bool:
+        """Give a vehicle a new route through these roads, from its current road on.
+
+        False, and nothing changes, if the vehicle or a road is unknown, the vehicle is on a lane link, or there
+        is no such route from its lane (while it changes lanes: from either of its two).
+        """
+        v = self._find(vehicle_id)
+        roadnet = self._network.roadnet
+        wanted = [roadnet.road_index.get(name, -1) for name in _names(route)]
+        if v < 0 or -1 in wanted:
+            return False
+        state = self._tables.state
+        vehicles = [v] if state.role[v] == t.SINGLE else [v, int(state.partner[v])]
+        pending = state.status[v] == t.PENDING
+        lanes = [] if pending else [int(state.path[state.way[one]]) for one in vehicles]
+        if any(lane >= self._n_lanes for lane in lanes):
+            return False
+        here = int(state.route_road[state.route[v]]) if pending else roadnet.lane_road[lanes[0]]
+        roads = self._network.router.plan([here, *wanted])
+        if roads is None or any(self._network.router.way(roads, 0, lane).drivables[1] < 0 for lane in lanes):
+            return False
+        number = self._demand.route([here, *wanted])
+        starts = [self._demand.way_start(roads, 0, lane) for lane in lanes] or [-1]
+        if self._demand.write(self._tables):
+            self._refresh()
+        state = self._tables.state
+        state.route[vehicles] = number
+        state.way[vehicles] = starts
+        if not pending:
+            state.following[vehicles] = state.path[np.array(starts) + 1]
+        return True
+
+    # ------------------------------------------------------------------ snapshots and replays
+
+    def snapshot(self) -> Archive:
+        """The full state: vehicles, queues, flow clocks, lights, step, counts, generator."""
+        if self._tables.state.counters[t.BROKEN]:
+            raise RuntimeError("the engine stopped in the middle of a step: there is no whole state to take")
+        return Archive.take(self._tables, self._demand, self.inputs_sha256)
+
+    def load(self, archive: Archive) -> None:
+        """Go back to a snapshot, of this engine or of another one on the same input. InputError otherwise."""
+        if not isinstance(archive, Archive):
+            raise TypeError(f"needs an Archive, not {archive!r}; load_from_file reads one from a file")
+        archive.restore(self._tables, self._demand, self.inputs_sha256)
+        self._grow_changers()
+        n_slots = archive.n_slots
+        if n_slots < self._tables.sizes["slots"]:
+            self._add_free_slots(n_slots)
+
+    def load_from_file(self, path: str | Path) -> None:
+        """Go back to a snapshot that `Archive.dump` wrote. InputError if the file isn't one for this engine."""
+        self.load(Archive.read(path))
+
+    def set_save_replay(self, open: bool) -> None:
+        """Pause or go on with the replay. RuntimeError if saveReplay is false in the config."""
+        self._require_replay().set_enabled(bool(open))
+
+    def set_replay_file(self, path: str) -> None:
+        """Write the replay to another file, given relative to the config's dir, from now on."""
+        self._require_replay().open(self.config.directory + path)
+
+    def _require_replay(self) -> Replay:
+        if self._replay is None:
+            raise RuntimeError("saveReplay is false in the config file: no replay is written")
+        return self._replay
+
+    def _log_step(self, replay: Replay) -> None:
+        running = self._drivers()
+        order = np.argsort(self._tables.state.priority[running])
+        replay.write((self._drawn(int(v)) for v in running[order]), self._tables.state.is_open)
+
+    def _drawn(self, v: int) -> Drawn:
+        state = self._tables.state
+        drivable = int(state.path[state.way[v]])
+        drawn = Drawn(
+            self._vehicle_id(v),
+            drivable,
+            float(self._current("distance")[v]),
+            self._demand.kinds[state.kind[v]],
+            int(state.direction[v]),
+        )
+        if state.role[v] != t.OWNER:
+            return drawn
+        beside = int(state.path[state.way[state.partner[v]]])
+        widths = float(state.lane_width[drivable] + state.lane_width[beside])
+        return drawn._replace(beside=beside, share=2 * abs(float(state.offset[v])) / widths)
+
+
+def _names(roads: Sequence[str]) -> list[str]:
+    """A list of road ids. TypeError for a single string, which is a sequence of strings as well."""
+    if isinstance(roads, str):
+        raise TypeError(f"needs a list of road ids, not the string {roads!r}")
+    names = list(roads)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"a road id is a string, not {name!r}")
+    return names
+
+
+def _plain(value: object) -> object:
+    """A Python float for any real number, numpy's too; what isn't one as it is, for the check that follows."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

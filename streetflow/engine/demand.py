@@ -1,0 +1,169 @@
+"""Routes, ways and vehicle kinds of one engine, as numbers in its tables (they only ever grow)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from streetflow.kernels import tables as t
+from streetflow.roadnet.flow import VehicleKind
+from streetflow.roadnet.network_tables import NetworkTables
+from streetflow.roadnet.routing import Way
+
+
+def kind_row(kind: VehicleKind, delta: float) -> list[float]:
+    """The row of ``kinds``: the parameters and what the formulas of section 5 form from them alone."""
+    row = [0.0] * t.KIND_SIZE
+    row[t.LENGTH] = kind.length_m
+    row[t.WIDTH] = kind.width_m
+    row[t.MAX_POS_ACC] = kind.max_pos_acc
+    row[t.MAX_NEG_ACC] = kind.max_neg_acc
+    row[t.USUAL_POS_ACC] = kind.usual_pos_acc
+    row[t.USUAL_NEG_ACC] = kind.usual_neg_acc
+    row[t.MIN_GAP] = kind.min_gap_m
+    row[t.MAX_SPEED] = kind.max_speed_mps
+    row[t.HEADWAY] = kind.headway_s
+    v = kind.max_speed_mps
+    row[t.HORIZON] = v * v / kind.usual_neg_acc / 2 + v * delta * 2
+    row[t.MAX_POS_STEP] = kind.max_pos_acc * delta
+    row[t.MAX_NEG_STEP] = kind.max_neg_acc * delta
+    row[t.USUAL_POS_STEP] = kind.usual_pos_acc * delta
+    row[t.USUAL_NEG_STEP] = kind.usual_neg_acc * delta
+    row[t.HEADWAY_DIVISOR] = kind.headway_s + delta / 2
+    a = 0.5 / kind.max_neg_acc
+    row[t.MAX_FOUR_A] = 4 * a
+    row[t.MAX_HALF_OVER_A] = 0.5 / a
+    a = 0.5 / kind.usual_neg_acc
+    row[t.USUAL_FOUR_A] = 4 * a
+    row[t.USUAL_HALF_OVER_A] = 0.5 / a
+    row[t.SAME_BRAKES] = 1.0 if kind.max_neg_acc == kind.usual_neg_acc and kind.min_gap_m >= 0 else 0.0
+    # The stop-before speed of section 5 for u = 0, where the vehicle is near enough to mind the light.
+    n = row[t.USUAL_POS_STEP]
+    row[t.STANDING_REST] = min(n * delta / 2 + n * n / kind.usual_neg_acc / 2, row[t.HORIZON])
+    return row
+
+
+class Demand:
+    """Numbers routes, ways and kinds and appends them to the engine's tables."""
+
+    def __init__(self, network: NetworkTables, delta: float, lane_change: bool = False) -> None:
+        """lane_change: keep the ways from the lanes beside each way, too."""
+        self.network = network
+        self.delta = delta
+        self.lane_change = lane_change
+        self.kinds: list[VehicleKind] = []
+        self.routes: list[tuple[int, ...]] = []  # road numbers; of an invalid route its anchors
+        self.valid: list[bool] = []
+        self._kind_numbers: dict[VehicleKind, int] = {}
+        self._route_numbers: dict[tuple[bool, tuple[int, ...]], int] = {}
+        self._way_starts: dict[tuple[tuple[int, ...], int, int], int] = {}
+        self._way_keys: list[tuple[tuple[int, ...], int, int]] = []  # in the order of their starts
+        self._starts: list[int] = []
+        self._path: list[int] = []
+        self._path_position: list[int] = []
+        self._beside: list[tuple[int, int]] = []  # inner, outer
+        self._route_rows: list[tuple[int, int, int]] = []
+        self._candidates: list[int] = []
+        self._written = [0, 0, 0, 0]
+
+    def kind(self, kind: VehicleKind) -> int:
+        number = self._kind_numbers.get(kind)
+        if number is None:
+            number = self._kind_numbers[kind] = len(self.kinds)
+            self.kinds.append(kind)
+        return number
+
+    def route(self, anchors: Sequence[int]) -> int:
+        """The number of the route through these anchors; an invalid one has no candidates."""
+        roads = self.network.router.plan(anchors)
+        return self.route_of_roads(roads is not None, tuple(anchors) if roads is None else roads)
+
+    def route_of_roads(self, valid: bool, roads: tuple[int, ...]) -> int:
+        """The number of a planned route, or of the anchors of an invalid one."""
+        key = (valid, roads)
+        number = self._route_numbers.get(key)
+        if number is None:
+            number = self._route_numbers[key] = len(self.routes)
+            self.routes.append(roads)
+            self.valid.append(valid)
+            first = len(self._candidates)
+            if valid:
+                for lane in self.network.router.entry_lanes(roads):
+                    self._candidates.append(self.way_start(roads, 0, lane))
+            self._route_rows.append((roads[0], first, len(self._candidates) - first))
+        return number
+
+    def ways(self, route: int) -> Iterable[Way]:
+        """The ways of a route from its entry lanes."""
+        roads = self.routes[route]
+        if not self.valid[route]:
+            return ()
+        router = self.network.router
+        return (router.way(roads, 0, lane) for lane in router.entry_lanes(roads))
+
+    def way_start(self, roads: tuple[int, ...], position: int, lane: int) -> int:
+        """Where in ``path`` the way from a lane of the road at a position of the route starts."""
+        key = (roads, position, lane)
+        start = self._way_starts.get(key)
+        if start is None:
+            start = len(self._path)
+            self._way_keys.append(key)
+            self._starts.append(start)
+            way = self.network.router.way(roads, position, lane)
+            for k, drivable in enumerate(way.drivables):
+                self._path.append(drivable)
+                self._path_position.append(position + k // 2)
+                if k % 2 == 0:  # from a lane on, the way is that lane's own
+                    self._way_starts.setdefault((roads, position + k // 2, drivable), start + k)
+        return start
+
+    def _way_beside(self, place: int, shift: int) -> int:
+        """Where the way starts from the lane ``shift`` further out than the one at a place in ``path``.
+
+        -1 if there is no such lane, or nobody would change to it: it has no lane link to the route's next road.
+        """
+        lane_road, lane = self.network.roadnet.lane_road, self._path[place]
+        if not 0 <= lane < len(lane_road) or not 0 <= lane + shift < len(lane_road):
+            return -1
+        roads, position = self.way_at(place)[0], self._path_position[place]
+        if lane_road[lane + shift] != lane_road[lane]:
+            return -1
+        way = self.network.router.way(roads, position, lane + shift)
+        if position < len(roads) - 1 and way.drivables[1] < 0:
+            return -1
+        return self.way_start(roads, position, lane + shift)
+
+    def way_at(self, place: int) -> tuple[tuple[int, ...], int, int, int]:
+        """The way that a place in ``path`` belongs to, as for `way_start`, and how far from its start that is."""
+        number = bisect_right(self._starts, place) - 1
+        return (*self._way_keys[number], place - self._starts[number])
+
+    def write(self, tables: t.Tables) -> bool:
+        """Append what is new to the tables. True if their memory moved."""
+        while self.lane_change and len(self._beside) < len(self._path):  # which grows here
+            place = len(self._beside)
+            self._beside.append((self._way_beside(place, -1), self._way_beside(place, 1)))
+        moved = tables.grow("path", len(self._path))
+        moved |= tables.grow("sideways", len(self._beside))
+        moved |= tables.grow("routes", len(self._route_rows))
+        moved |= tables.grow("candidates", len(self._candidates))
+        moved |= tables.grow("kinds", len(self.kinds) * t.KIND_SIZE)
+        state = tables.state
+        n_path, n_routes, n_candidates, n_kinds = self._written
+        state.path[n_path : len(self._path)] = self._path[n_path:]
+        state.path_position[n_path : len(self._path)] = self._path_position[n_path:]
+        if n_path < len(self._beside):
+            columns = np.array(self._beside[n_path:], np.int32).T
+            state.path_inner[n_path : len(self._beside)], state.path_outer[n_path : len(self._beside)] = columns
+        if n_routes < len(self._route_rows):
+            rows = list(zip(*self._route_rows[n_routes:], strict=True))
+            for column, values in zip((state.route_road, state.route_first, state.route_count), rows, strict=True):
+                column[n_routes : len(self._route_rows)] = values
+        state.candidate[n_candidates : len(self._candidates)] = self._candidates[n_candidates:]
+        for number in range(n_kinds, len(self.kinds)):
+            row = kind_row(self.kinds[number], self.delta)
+            state.kinds[number * t.KIND_SIZE : (number + 1) * t.KIND_SIZE] = row
+        self._written = [len(self._path), len(self._route_rows), len(self._candidates), len(self.kinds)]
+        return moved

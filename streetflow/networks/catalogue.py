@@ -1,0 +1,244 @@
+"""Networks by name: the built-in ones, and data-set folders found through ``TINYLIGHT_DATA``.
+
+``TINYLIGHT_DATA`` is a list of folders, separated as ``PATH`` is. A sub-folder NAME of one of them that holds
+``roadnet.json`` and ``flow_0.json``, ``flow_1.json``, ... is the network NAME; an optional ``network.json``
+beside them may give ``{"horizon_s": 1800}`` (and ``made_of``, for its readers). Built-in networks come first,
+then the folders in the order given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from streetflow.errors import InputError, InputWarning, whole_number
+from streetflow.near import did_you_mean, near_matches
+from streetflow.networks import scenarios
+from streetflow.roadnet.json_reader import read_json
+
+DATA_VARIABLE = "TINYLIGHT_DATA"
+DEFAULT_HORIZON_S = 3600
+DECISION_INTERVAL_S = 20
+
+NETWORK_FILE_KEYS = {"horizon_s", "made_of"}
+
+RUN_SEEDS = (992832, 284765, 905873, 776383, 198876, 192223, 223341, 182228, 885746, 992817)
+"""Engine seed of the run on flow file K, as in the paper's released experiment."""
+
+HORIZONS_S = {
+    "Hangzhou1": 3600,
+    "Hangzhou2": 3600,
+    "Hangzhou3": 3600,
+    "Jinan": 3600,
+    "Atlanta": 900,
+    "LosAngeles": 1800,
+}
+"""Horizons of the paper's six data sets; any other network has DEFAULT_HORIZON_S or its own ``network.json``."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """A road network with its demand files. ``flow_files[K]`` is flow K; times are in whole seconds."""
+
+    name: str
+    roadnet_file: Path
+    flow_files: tuple[Path, ...]
+    horizon_s: int
+    decision_interval_s: int = DECISION_INTERVAL_S
+    source: str = "data set"
+
+    def flow_file(self, flow: int) -> Path:
+        """Demand file of flow ``flow``; raises InputError naming the flows that exist."""
+        if not 0 <= whole_number(flow, "flow") < len(self.flow_files):
+            last = len(self.flow_files) - 1
+            raise InputError(f"network {self.name}", f"flow {flow}", f"no such flow; there are 0 to {last}")
+        return self.flow_files[flow]
+
+
+class UnknownNetwork(InputError):
+    """No network of that name; ``near_matches`` holds the names that look like it. files: it may have been a file's."""
+
+    def __init__(self, name: str, known: list[str], *, files: bool = False) -> None:
+        self.near_matches = near_matches(name, known)
+        hint = did_you_mean(name, known, files=files)
+        fault = f"{'no such file, and ' * files}unknown network{hint}"
+        fault += f" Known: {', '.join(known)}." if hint else f"; known: {', '.join(known)}."
+        if not _listed_folders():
+            fault += f" {DATA_VARIABLE} is not set: it lists the folders that hold data sets."
+        for folder, why in _unreadable_folders():
+            fault += f" {DATA_VARIABLE} lists {folder}, which can't be read: {why}."
+        super().__init__(name, "", fault)
+
+
+def default_seed(flow: int) -> int:
+    """Engine seed that goes with flow ``flow``: the release's, repeated beyond its ten flows."""
+    return RUN_SEEDS[flow % len(RUN_SEEDS)]
+
+
+def find_network(name: str) -> Network:
+    """The network called ``name``; raises UnknownNetwork (an InputError) if there is none, InputError if it has no flows."""
+    if name in scenarios.SCENARIOS:
+        return _built_in(name)
+    for folder in _folders_called(name):
+        if _is_network(folder):
+            return _data_set(folder)
+    for folder in _folders_called(name):
+        _require_flows(folder)
+    raise UnknownNetwork(name, network_names())
+
+
+def network_of(place: str) -> Network:
+    """The network called ``place``, or in the folder ``place``, or of the flow file ``place`` (that flow alone).
+
+    A flow file's roadnet.json and network.json are those beside it. InputError if there is no such network.
+    """
+    path = Path(place)
+    if place in network_names():
+        return find_network(place)
+    if not os.path.exists(path):
+        for folder in _folders_called(place):
+            _require_flows(folder)
+        raise UnknownNetwork(place, network_names(), files=True)
+    folder = (path if path.is_dir() else path.parent).absolute()
+    if not (folder / "roadnet.json").is_file():
+        raise InputError(folder, "roadnet.json", "missing: a network's folder, or a flow file's, holds it")
+    if path.is_file():
+        return Network(folder.name, folder / "roadnet.json", (path,), _horizon_s(folder))
+    _require_flows(folder)
+    return _data_set(folder)
+
+
+def network_names() -> list[str]:
+    """Names of all networks in search order, each once. Cheap: nothing is written or parsed."""
+    return list(dict.fromkeys([*scenarios.SCENARIOS, *_names(_is_network)]))
+
+
+def list_networks() -> list[Network]:
+    """All networks in search order; the first of equal names wins. A folder or data set that can't be read is left out, with an
+    InputWarning, and so is one without flows. InputError where the built-in ones can't be made."""
+    for folder, why in _unreadable_folders():
+        warnings.warn(f"{DATA_VARIABLE} lists {folder}, which can't be read: {why}", InputWarning, stacklevel=2)
+    found = [find_network(name) for name in scenarios.SCENARIOS]
+    for name in dict.fromkeys([*network_names(), *_names(_has_roadnet)]):
+        if name in scenarios.SCENARIOS:
+            continue
+        try:
+            found.append(find_network(name))
+        except InputError as fault:
+            warnings.warn(f"the network {name} is left out: {fault}", InputWarning, stacklevel=2)
+    return found
+
+
+def parse_flows(text: str, count: int, option: str = "--flows") -> list[int]:
+    """Flow numbers of `0-4,7` in order, each once. InputError, naming the option, if it isn't such a list or names a flow
+    >= count."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise InputError(option, "", f"{_shown(part)} is not a number or a range such as 0-9")
+        start, end = (_flow_number(digits, count, option) for digits in (first, last if dash else first))
+        if end < start:
+            raise InputError(option, "", f"{part!r} runs backwards")
+        numbers += [number for number in range(start, end + 1) if number not in numbers]
+    return numbers
+
+
+def _flow_number(digits: str, count: int, option: str) -> int:
+    if len(digits) > 9 or int(digits) >= count:
+        raise InputError(option, "", f"there is no flow {_shown(digits)}: the network has flows 0 to {count - 1}")
+    return int(digits)
+
+
+def _shown(text: str) -> str:
+    """Short enough for an error message."""
+    return repr(text) if len(text) <= 40 else f"{text[:40]!r}... ({len(text)} characters)"
+
+
+def _built_in(name: str) -> Network:
+    folder = scenarios.scenario_folder(name)
+    flows = tuple(folder / f"flow_{k}.json" for k in range(scenarios.FLOW_COUNT))
+    return Network(name, folder / "roadnet.json", flows, scenarios.HORIZON_S, source="built-in")
+
+
+def _listed_folders() -> list[Path]:
+    entries = os.environ.get(DATA_VARIABLE, "").split(os.pathsep)
+    return [Path(os.path.expanduser(entry.strip())) for entry in entries if entry.strip()]
+
+
+def _folders_called(name: str) -> list[Path]:
+    """Where a network of that name would lie. A name is one folder's name: "../x" or "a/b" or "" would leave the folders that
+    the user listed."""
+    return [base / name for base in _listed_folders()] if name and name == Path(name).name else []
+
+
+def _unreadable_folders() -> list[tuple[Path, str]]:
+    """Folders of TINYLIGHT_DATA that networks can't be looked for in, and why. As with PATH they are passed over."""
+    found = []
+    for folder in _listed_folders():
+        try:
+            next(folder.iterdir(), None)
+        except OSError as fault:
+            found.append((folder, fault.strerror or str(fault)))
+    return found
+
+
+def _names(belongs: Callable[[Path], bool]) -> list[str]:
+    """Names of the folders that belong, in the listed ones."""
+    names = []
+    for base in _listed_folders():
+        with contextlib.suppress(OSError):
+            names += sorted(entry.name for entry in base.iterdir() if belongs(entry))
+    return names
+
+
+def _has_roadnet(folder: Path) -> bool:
+    return os.path.isfile(folder / "roadnet.json")  # never raises, as Path's may
+
+
+def _is_network(folder: Path) -> bool:
+    return _has_roadnet(folder) and os.path.isfile(folder / "flow_0.json")
+
+
+def _require_flows(folder: Path) -> None:
+    """InputError for a road network without demand."""
+    if _has_roadnet(folder) and not _is_network(folder):
+        raise InputError(
+            folder, "flow_0.json", "missing: a network's folder holds flow_0.json, flow_1.json, ... beside roadnet.json"
+        )
+
+
+def _data_set(folder: Path) -> Network:
+    numbers = sorted(
+        int(match[1]) for each in folder.iterdir() if (match := re.fullmatch(r"flow_(0|[1-9]\d*)\.json", each.name))
+    )
+    missing = set(range(len(numbers))) - set(numbers)
+    if missing:
+        raise InputError(folder, f"flow_{min(missing)}.json", "missing: flow files are numbered 0, 1, 2, ...")
+    flows = tuple(folder / f"flow_{k}.json" for k in numbers)
+    return Network(folder.name, folder / "roadnet.json", flows, _horizon_s(folder))
+
+
+def _horizon_s(folder: Path) -> int:
+    own = _own_horizon_s(folder / "network.json")
+    return HORIZONS_S.get(folder.name, DEFAULT_HORIZON_S) if own is None else own
+
+
+def _own_horizon_s(file: Path) -> int | None:
+    """``horizon_s`` of a ``network.json``, None without the file."""
+    if not file.is_file():
+        return None
+    content = read_json(file)
+    horizon_s = content.get("horizon_s") if isinstance(content, dict) else None
+    unknown = set(content) - NETWORK_FILE_KEYS if isinstance(content, dict) else set()
+    if unknown:
+        name = min(unknown)
+        raise InputError(file, name, f"unknown; a network's description has {' and '.join(sorted(NETWORK_FILE_KEYS))}")
+    if type(horizon_s) is not int or horizon_s <= 0:
+        raise InputError(file, "horizon_s", f"must be a whole number of seconds above 0, not {horizon_s!r}")
+    return horizon_s

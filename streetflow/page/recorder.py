@@ -1,0 +1,121 @@
+"""Records where every vehicle is and what every light shows, second by second, for the replay page.
+
+A `Recorder` stands in for an engine: it steps it one step at a time and keeps what it saw. Positions are formed at the end, for
+all records at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streetflow.engine.cityflow_names import Engine
+from streetflow.kernels import tables as t
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Arrays over all records (one vehicle at one step), sorted by vehicle and then by step; and the lights.
+
+    A vehicle's records are one contiguous run of steps. Frame k is the state after step `first_step` + k.
+    """
+
+    first_step: int
+    interval_s: float
+    vehicle_ids: list[str]  # [vehicles]
+    vehicle_size_m: NDArray[np.float64]  # [vehicles, 2]: length, width
+    vehicle_first: NDArray[np.int64]  # [vehicles + 1]: into the records
+    frame: NDArray[np.int32]  # [records]
+    position_m: NDArray[np.float64]  # [records, 2]: the vehicle's front, x and y
+    angle_rad: NDArray[np.float64]  # [records]: direction of travel
+    phases: NDArray[np.int32]  # [frames, intersections]: the phase shown, -1 for virtual ones
+
+    @property
+    def n_frames(self) -> int:
+        return len(self.phases)
+
+
+class Recorder:
+    """An engine that remembers. Everything but stepping goes straight to the engine behind it."""
+
+    def __init__(self, engine: Engine, first_step: int = 0, last_step: int = 1 << 30) -> None:
+        """Keep the states after the steps first_step + 1 ... last_step (counted from the engine's reset)."""
+        self._engine = engine
+        self._window = first_step, last_step
+        self._seen: list[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.int32]]] = []
+        self._phases: list[NDArray[np.int32]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def next_step(self) -> None:
+        self._engine.next_step()
+        step = int(self._engine._tables.state.counters[t.STEP])
+        if self._window[0] < step <= self._window[1]:
+            self._look()
+
+    def step_many(self, n: int) -> None:
+        for _ in range(n):
+            self.next_step()
+
+    def reset(self, seed: bool = False) -> None:
+        """Starts the recording anew as well."""
+        self._engine.reset(seed)
+        self._seen.clear()
+        self._phases.clear()
+
+    def _look(self) -> None:
+        state = self._engine._tables.state
+        slots = self._engine._drivers()
+        distance = state.distance_1 if state.counters[t.FLIP] else state.distance_0
+        key = state.flow[slots].astype(np.int64) << 32 | state.ordinal[slots]
+        self._seen.append((key, state.path[state.way[slots]], distance[slots].copy(), state.kind[slots]))
+        has_lights = np.diff(state.phase_first) > 0
+        self._phases.append(np.where(has_lights, state.phase_index, -1))
+
+    def recording(self) -> Recording:
+        """What was seen so far."""
+        frames = np.repeat(np.arange(len(self._seen), dtype=np.int32), [len(keys) for keys, *_ in self._seen])
+        empty = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.int32))
+        key, drivable, distance, kind = (np.concatenate(parts) for parts in zip(*self._seen, empty, strict=True))
+        order = np.lexsort((frames, key))
+        key, drivable, distance, kind = key[order], drivable[order], distance[order], kind[order]
+        first = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1]))) if key.size else np.zeros(0, np.int64)
+        position, angle = self._places(drivable, distance)
+        kinds = self._engine._tables.state.kinds.reshape(-1, t.KIND_SIZE)
+        return Recording(
+            first_step=self._window[0] + 1,
+            interval_s=self._engine.config.interval_s,
+            vehicle_ids=[_name(int(each)) for each in key[first]],
+            vehicle_size_m=kinds[kind[first]][:, [t.LENGTH, t.WIDTH]],
+            vehicle_first=np.append(first, key.size),
+            frame=frames[order],
+            position_m=position,
+            angle_rad=angle,
+            phases=np.array(self._phases, np.int32).reshape(len(self._phases), -1),
+        )
+
+    def _places(
+        self, drivable: NDArray[np.int32], distance: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Point [n, 2] and direction [n] at each distance on its drivable's polyline."""
+        network = self._engine._network
+        shapes = [np.array(shape) for shape in (*network.lane_shapes, *network.link_shapes)]
+        segments = np.concatenate([np.diff(shape, axis=0) for shape in shapes])
+        starts = np.concatenate([shape[:-1] for shape in shapes])
+        lengths = np.hypot(segments[:, 0], segments[:, 1])
+        owner = np.repeat(np.arange(len(shapes)), [len(shape) - 1 for shape in shapes])
+        before = np.concatenate(([0.0], np.cumsum(lengths)[:-1]))
+        own_start = before - before[np.searchsorted(owner, owner)]  # of each segment within its drivable
+        far = own_start.max() + lengths.max() + float(distance.max(initial=0.0)) + 1.0
+        k = np.searchsorted(owner * far + own_start, drivable * far + distance, side="right") - 1
+        along = np.minimum(distance - own_start[k], lengths[k]) / lengths[k]
+        return starts[k] + segments[k] * along[:, None], np.arctan2(segments[k, 1], segments[k, 0])
+
+
+def _name(key: int) -> str:
+    flow, ordinal = key >> 32, key & 0xFFFFFFFF
+    return f"flow_{flow}_{ordinal}" if flow >= 0 else f"manually_pushed_{ordinal}"

@@ -1,0 +1,87 @@
+"""The engine's config file (cityflow-semantics.md, section 1.2)."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from streetflow.errors import InputError, InputWarning, Problems
+from streetflow.roadnet.cursor import Cursor
+from streetflow.roadnet.json_reader import read_json
+
+_LONGEST_STEP_S = 60.0  # flows create vehicles step by step: a longer one would create crowds at once
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a config file says, checked. File names already have ``dir`` put before them."""
+
+    interval_s: float
+    seed: int
+    directory: str
+    roadnet_file: str
+    flow_file: str
+    rl_traffic_light: bool
+    save_replay: bool = False
+    roadnet_log_file: str = ""
+    replay_log_file: str = ""
+    lane_change: bool = False
+
+
+def check_interval(interval_s: float, file: str | Path, place: str) -> None:
+    """InputError unless the step length is positive and at most a minute; a warning where car following gets coarse."""
+    if not 0 < interval_s <= _LONGEST_STEP_S:
+        raise InputError(file, place, f"must be above 0 s and at most {_LONGEST_STEP_S:g} s, is {interval_s:g}")
+    if not 0.2 <= interval_s <= 1.5:
+        message = f"{file}: {place}: {interval_s:g} s is outside 0.2 to 1.5 s, where the car-following model is sound"
+        warnings.warn(message, InputWarning, stacklevel=3)
+
+
+def _check_distinct(problems: Problems, directory: str, files: dict[str, str]) -> None:
+    """Logs are truncated when an engine starts: none may be an input or another log."""
+    owner: dict[str, str] = {}
+    for field, name in files.items():
+        path = os.path.realpath(directory + name)
+        if path in owner and field.endswith("LogFile"):
+            problems.add(field, f"is the file of {owner[path]}, {directory + name!r}: it would be overwritten")
+        owner.setdefault(path, field)
+
+
+def load_config(path: str | Path) -> Config:
+    """Read and check a config file. InputError names every faulty field."""
+    root = Cursor(read_json(path), path)
+    root.members()
+    problems = Problems(path)
+
+    interval_s = problems.take(lambda: root["interval"].number(above=0), default=1.0)
+    seed = problems.take(lambda: root["seed"].integer(-(2**31), 2**31 - 1))
+    directory = problems.take(lambda: root["dir"].file_name(), default="")
+    roadnet_file = problems.take(lambda: root["roadnetFile"].file_name(), default="")
+    flow_file = problems.take(lambda: root["flowFile"].file_name(), default="")
+    rl_traffic_light = problems.take(lambda: root["rlTrafficLight"].boolean())
+    save_replay = problems.take(lambda: root["saveReplay"].boolean(), default=False)
+    roadnet_log_file = problems.take(lambda: root["roadnetLogFile"].file_name(), default="") if save_replay else ""
+    replay_log_file = problems.take(lambda: root["replayLogFile"].file_name(), default="") if save_replay else ""
+    lane_change = problems.take(lambda: root["laneChange"].boolean()) if root.has("laneChange") else False
+    problems.raise_if_any()
+    if save_replay:
+        names = ("roadnetFile", "flowFile", "roadnetLogFile", "replayLogFile")
+        _check_distinct(
+            problems, directory, dict(zip(names, (roadnet_file, flow_file, roadnet_log_file, replay_log_file), strict=True))
+        )
+        problems.raise_if_any()
+    check_interval(interval_s, path, "interval")
+    return Config(
+        interval_s=interval_s,
+        seed=seed,
+        directory=directory,
+        roadnet_file=directory + roadnet_file,
+        flow_file=directory + flow_file,
+        rl_traffic_light=rl_traffic_light,
+        save_replay=save_replay,
+        roadnet_log_file=directory + roadnet_log_file,
+        replay_log_file=directory + replay_log_file,
+        lane_change=lane_change is True,
+    )

@@ -1,0 +1,142 @@
+"""Where the lane links of an intersection cross (cityflow-semantics.md, section 2.4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streetflow.kernels.jit import SOURCE_FINGERPRINT, entry_point, helper
+from streetflow.roadnet.reader import Point
+
+_SMALL_SORT = 16
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A crossing as seen from one lane link: how far along it, with which other one, how far along that (m)."""
+
+    own_m: float
+    other_link: int
+    other_m: float
+
+
+@helper
+def _sign(z: float) -> int:
+    return int(z + 1e-8 > 0.0) - int(z < 1e-8)
+
+
+@helper
+def _on_segment(px: float, py: float, ax: float, ay: float, bx: float, by: float) -> bool:
+    """Whether P lies on the segment from A to B."""
+    from_a_x, from_a_y = px - ax, py - ay
+    cross = (bx - ax) * from_a_y - (by - ay) * from_a_x
+    if _sign(cross) != 0:
+        return False
+    return _sign(from_a_x * (px - bx) + from_a_y * (py - by)) <= 0
+
+
+def _make_find_crossings(fingerprint: int) -> Callable[..., Any]:
+    @entry_point
+    def find_crossings(x, y, first, found_i, found_j, found_own, found_other):  # type: ignore[no-untyped-def]
+        """First crossing of each pair of polylines. Polyline i has the points first[i] .. first[i + 1] - 1.
+
+        Writes pair and distances in pair order to the ``found_`` arrays and returns their number.
+        """
+        if fingerprint == -1:
+            return -1
+        n_found = 0
+        n_links = first.size - 1
+        for i in range(n_links):
+            for j in range(i + 1, n_links):
+                crossed = False
+                gone_a = 0.0
+                for a in range(first[i] + 1, first[i + 1]):
+                    ax, ay = x[a - 1], y[a - 1]
+                    ux, uy = x[a] - ax, y[a] - ay
+                    gone_b = 0.0
+                    for b in range(first[j] + 1, first[j + 1]):
+                        bx, by = x[b - 1], y[b - 1]
+                        vx, vy = x[b] - bx, y[b] - by
+                        z = ux * vy - uy * vx
+                        if _sign(z) == 0:
+                            continue  # its length isn't added to gone_b: a quirk that is kept
+                        share = ((bx - ax) * vy - (by - ay) * vx) / z
+                        px, py = ax + ux * share, ay + uy * share
+                        if _on_segment(px, py, ax, ay, x[a], y[a]) and _on_segment(px, py, bx, by, x[b], y[b]):
+                            found_i[n_found] = i
+                            found_j[n_found] = j
+                            found_own[n_found] = gone_a + math.sqrt((px - ax) * (px - ax) + (py - ay) * (py - ay))
+                            found_other[n_found] = gone_b + math.sqrt((px - bx) * (px - bx) + (py - by) * (py - by))
+                            n_found += 1
+                            crossed = True
+                            break
+                        gone_b += math.sqrt(vx * vx + vy * vy)
+                    if crossed:
+                        break
+                    gone_a += math.sqrt(ux * ux + uy * uy)
+        return n_found
+
+    return find_crossings
+
+
+_find_crossings = _make_find_crossings(SOURCE_FINGERPRINT)
+
+
+def intersection_crossings(shapes: Sequence[Sequence[Point]]) -> list[list[Crossing]]:
+    """Per lane link of one intersection its crossings in CityFlow's order; other_link counts within shapes."""
+    n_links = len(shapes)
+    first = np.zeros(n_links + 1, np.int64)
+    np.cumsum([len(shape) for shape in shapes], out=first[1:])
+    points = np.array([p for shape in shapes for p in shape], np.float64).reshape(-1, 2)
+    n_pairs = n_links * (n_links - 1) // 2
+    found_i, found_j = np.zeros(n_pairs, np.int64), np.zeros(n_pairs, np.int64)
+    found_own, found_other = np.zeros(n_pairs), np.zeros(n_pairs)
+    x, y = np.ascontiguousarray(points[:, 0]), np.ascontiguousarray(points[:, 1])
+    n_found = _find_crossings(x, y, first, found_i, found_j, found_own, found_other)
+    crossings: list[list[Crossing]] = [[] for _ in shapes]
+    for k in range(n_found):
+        i, j, own, other = int(found_i[k]), int(found_j[k]), float(found_own[k]), float(found_other[k])
+        crossings[i].append(Crossing(own, j, other))
+        crossings[j].append(Crossing(other, i, own))
+    for of_link in crossings:
+        sort_like_libstdcxx(of_link)
+    return crossings
+
+
+def sort_like_libstdcxx(items: list[Crossing]) -> None:
+    """Sort by own distance, with ties in the order that libstdc++'s std::sort leaves them in."""
+    _introsort(items, 0, len(items))
+    items.sort(key=lambda c: c.own_m)  # the closing insertion sort is stable
+
+
+def _introsort(items: list[Crossing], first: int, last: int) -> None:
+    while last - first > _SMALL_SORT:
+        _median_to_front(items, first, first + 1, first + (last - first) // 2, last - 1)
+        cut = _partition(items, first + 1, last, items[first].own_m)
+        _introsort(items, cut, last)
+        last = cut
+
+
+def _median_to_front(items: list[Crossing], front: int, a: int, b: int, c: int) -> None:
+    of_a, of_b, of_c = items[a].own_m, items[b].own_m, items[c].own_m
+    if not of_a < of_b:
+        a, b, of_a, of_b = b, a, of_b, of_a
+    median = b if of_b < of_c else c if of_a < of_c else a
+    items[front], items[median] = items[median], items[front]
+
+
+def _partition(items: list[Crossing], first: int, last: int, pivot: float) -> int:
+    while True:
+        while items[first].own_m < pivot:
+            first += 1
+        last -= 1
+        while pivot < items[last].own_m:
+            last -= 1
+        if first >= last:
+            return first
+        items[first], items[last] = items[last], items[first]
+        first += 1

@@ -1,0 +1,134 @@
+"""Reading and checking a flow file: vehicle kinds, anchors and times (cityflow-semantics.md, 1.4 and 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from streetflow.errors import Problems
+from streetflow.roadnet.cursor import Cursor
+from streetflow.roadnet.json_reader import read_json
+
+# JSON name, least value (None: any), whether the least value itself is allowed
+_VEHICLE_FIELDS = {
+    "length": (0.0, False),
+    "width": (0.0, True),
+    "maxPosAcc": (0.0, False),
+    "maxNegAcc": (0.0, False),
+    "usualPosAcc": (0.0, False),
+    "usualNegAcc": (0.0, False),
+    "minGap": (0.0, True),
+    "maxSpeed": (0.0, False),
+    "headwayTime": (0.0, True),
+}
+PUSHED_DEFAULTS = {
+    "speed": 0.0,
+    "length": 5.0,
+    "width": 2.0,
+    "maxPosAcc": 4.5,
+    "maxNegAcc": 4.5,
+    "usualPosAcc": 2.5,
+    "usualNegAcc": 2.5,
+    "minGap": 2.0,
+    "maxSpeed": 16.66667,
+    "headwayTime": 1.0,
+}
+_INT32 = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class VehicleKind:
+    """The parameters of a vehicle: m, m/s, m/s2, s."""
+
+    length_m: float
+    width_m: float
+    max_pos_acc: float
+    max_neg_acc: float
+    usual_pos_acc: float
+    usual_neg_acc: float
+    min_gap_m: float
+    max_speed_mps: float
+    headway_s: float
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One element of a flow file. ``end_s`` -1: never ends. ``anchors``: road numbers."""
+
+    kind: VehicleKind
+    anchors: tuple[int, ...]
+    interval_s: float
+    start_s: int
+    end_s: int
+
+
+def read_flows(path: str | Path, road_index: Mapping[str, int], accept_integral_floats: bool = False) -> tuple[Flow, ...]:
+    """Read and check a flow file. InputError names file, JSON path and fault.
+
+    A ``startTime`` such as 5.0 counts as 0 in CityFlow, silently. Here it is a fault, or, with
+    ``accept_integral_floats``, means 5.
+    """
+    root = Cursor(read_json(path), path)
+    problems = Problems(path)
+    flows = [problems.take(_flow, cursor, road_index, accept_integral_floats) for cursor in root.items()]
+    problems.raise_if_any()
+    return tuple(flows)
+
+
+def vehicle_kind(cursor: Cursor, defaults: Mapping[str, float] | None = None) -> VehicleKind:
+    """The vehicle parameters of an object; absent ones are faults unless ``defaults`` holds them."""
+    problems = Problems(cursor.file)
+    values = [
+        defaults[name]
+        if defaults is not None and not cursor.has(name)
+        else problems.take(_parameter, cursor, name, default=0.0)
+        for name in _VEHICLE_FIELDS
+    ]
+    problems.raise_if_any()
+    return VehicleKind(*values)
+
+
+def _parameter(cursor: Cursor, name: str) -> float:
+    least, inclusive = _VEHICLE_FIELDS[name]
+    return cursor[name].number(least=least) if inclusive else cursor[name].number(above=least)
+
+
+def _time(cursor: Cursor, name: str, default: int, accept_integral_floats: bool) -> int:
+    if not cursor.has(name):
+        return default
+    field = cursor[name]
+    value = field.value
+    if isinstance(value, float):
+        if not (accept_integral_floats and value.is_integer() and abs(value) <= _INT32):
+            raise field.fault(f"must be an integer (CityFlow silently takes {value!r} as {default})")
+        return int(value)
+    return field.integer(-_INT32, _INT32)
+
+
+def _anchors(cursor: Cursor, road_index: Mapping[str, int]) -> tuple[int, ...]:
+    problems = Problems(cursor.file)
+    anchors = [problems.take(_road, road, road_index) for road in cursor.items(least=1)]
+    problems.raise_if_any()
+    return tuple(anchors)
+
+
+def _road(cursor: Cursor, road_index: Mapping[str, int]) -> int:
+    name = cursor.text()
+    if name not in road_index:
+        raise cursor.fault(f"there is no road {name!r}")
+    return road_index[name]
+
+
+def _flow(cursor: Cursor, road_index: Mapping[str, int], accept_integral_floats: bool) -> Flow:
+    cursor.members()
+    problems = Problems(cursor.file)
+    kind = problems.take(lambda: vehicle_kind(cursor["vehicle"]))
+    anchors = problems.take(lambda: _anchors(cursor["route"], road_index))
+    interval_s = problems.take(lambda: cursor["interval"].number(above=0))
+    start_s = problems.take(_time, cursor, "startTime", 0, accept_integral_floats)
+    end_s = problems.take(_time, cursor, "endTime", -1, accept_integral_floats)
+    problems.raise_if_any()
+    if interval_s < 1 and (start_s != end_s or end_s == -1):
+        raise cursor["interval"].fault(f"must be at least 1 s unless startTime and endTime are one instant, is {interval_s:g}")
+    return Flow(kind, anchors, interval_s, start_s, end_s)

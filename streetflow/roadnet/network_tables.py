@@ -1,0 +1,204 @@
+"""A road network made ready for an engine: lengths, crossings, phases, routes; kept in the process by file."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streetflow.errors import InputError
+from streetflow.kernels.tables import WORD_BITS, State
+from streetflow.roadnet.crossings import Crossing, intersection_crossings
+from streetflow.roadnet.geometry import (
+    LANE_LINK_SPEED_LIMIT_MPS,
+    polyline_length,
+    roadnet_lane_shapes,
+    roadnet_link_shapes,
+)
+from streetflow.roadnet.reader import LaneLink, Point, RoadLink, Roadnet, read_roadnet
+from streetflow.roadnet.routing import Router
+
+SEGMENT_M = 70.0  # lanes are cut into segments of at most this length for lane changing
+MOST_SEGMENTS = 10_000
+
+
+@dataclass(frozen=True)
+class NetworkTables:
+    """All that engines on one road network share. Arrays are never written to."""
+
+    roadnet: Roadnet
+    router: Router
+    lane_shapes: list[list[Point]]
+    link_shapes: list[list[Point]]
+    links: list[tuple[int, RoadLink, LaneLink]]  # intersection, road link, lane link
+    sizes: dict[str, int]
+    arrays: dict[str, NDArray[np.generic]]  # by field name of State
+    link_ids: tuple[str, ...]
+
+    def fill(self, state: State) -> None:
+        for name, values in self.arrays.items():
+            getattr(state, name)[:] = values
+
+
+_cache: dict[Path, tuple[tuple[int, int], NetworkTables]] = {}
+_lock = threading.Lock()
+
+
+def load_network(path: str | Path) -> NetworkTables:
+    """The tables of a road network file, built once per process and file version. InputError on bad input."""
+    key = Path(path).absolute()
+    try:
+        stat = os.stat(key)
+    except (OSError, ValueError):
+        return _build(read_roadnet(path))  # raises InputError with the reason
+    version = (stat.st_mtime_ns, stat.st_size)
+    with _lock:
+        known = _cache.get(key)
+    if known is not None and known[0] == version:
+        return known[1]
+    tables = _build(read_roadnet(path))
+    with _lock:
+        _cache[key] = version, tables
+    return tables
+
+
+def lane_segments(roadnet: Roadnet, file: str | Path) -> NDArray[np.int32]:
+    """For lane changing, int32[lanes + 1]: where each lane's segments start, and how many there are in all.
+
+    InputError for a road of more than 700 km.
+    """
+    counts = []
+    for i, road in enumerate(roadnet.roads):
+        length_m = polyline_length(road.points)
+        if not length_m <= MOST_SEGMENTS * SEGMENT_M:
+            raise InputError(file, f"roads[{i}].points", f"are {length_m:g} m long: too long to change lanes on")
+        counts += [max(math.ceil(length_m / SEGMENT_M), 1)] * road.n_lanes
+    return _prefix(counts)
+
+
+def _prefix(counts: list[int]) -> NDArray[np.int32]:
+    sums = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=sums[1:])
+    return sums
+
+
+def _build(roadnet: Roadnet) -> NetworkTables:
+    lane_shapes = roadnet_lane_shapes(roadnet)
+    link_shapes = roadnet_link_shapes(roadnet)
+    lane_lengths = [polyline_length(shape) for shape in lane_shapes]
+    link_lengths = [polyline_length(shape) for shape in link_shapes]
+    n_lanes, n_links = len(lane_shapes), len(link_shapes)
+    links = [
+        (i, road_link, lane_link)
+        for i, intersection in enumerate(roadnet.intersections)
+        for road_link in intersection.road_links
+        for lane_link in road_link.lane_links
+    ]
+    links_per_intersection = [
+        sum(len(road_link.lane_links) for road_link in intersection.road_links) for intersection in roadnet.intersections
+    ]
+    link_first = _prefix(links_per_intersection)
+    crossings: list[list[Crossing]] = []
+    for i in range(len(roadnet.intersections)):
+        crossings += intersection_crossings(link_shapes[link_first[i] : link_first[i + 1]])
+    lane_out: list[list[int]] = [[] for _ in range(n_lanes)]
+    for k, (_, _, lane_link) in enumerate(links):
+        lane_out[lane_link.start_lane].append(n_lanes + k)
+
+    n_words = max([1, *(-(-n // WORD_BITS) for n in links_per_intersection)])
+    bit_word = np.zeros(n_links, np.int32)
+    bit_mask = np.zeros(n_links, np.int32)
+    conflicts = np.zeros((n_links, n_words), np.int32)
+    crossing_rank: list[int] = []
+    crossing_m: list[float] = []
+    crossing_first: list[int] = []
+    first_of_equal: dict[tuple[tuple[int, float, float], ...], int] = {}  # crossings of lane links of one shape
+    for k, (i, _, _) in enumerate(links):
+        own = k - int(link_first[i])
+        bit_word[k] = i * n_words + own // WORD_BITS
+        bit_mask[k] = 1 << own % WORD_BITS
+        ranked = sorted(enumerate(crossings[k]), key=lambda each: each[1].other_link)
+        for _, crossing in ranked:
+            conflicts[k, crossing.other_link // WORD_BITS] |= 1 << crossing.other_link % WORD_BITS
+        rows = tuple((rank, crossing.own_m, crossing.other_m) for rank, crossing in ranked)
+        crossing_first.append(first_of_equal.setdefault(rows, len(crossing_rank)))
+        if crossing_first[-1] == len(crossing_rank):
+            crossing_rank += [rank for rank, _, _ in rows]
+            crossing_m += [distance for _, *pair in rows for distance in pair]
+
+    phases = [phase for intersection in roadnet.intersections for phase in intersection.phases]
+    phase_links: list[list[int]] = []
+    for i, intersection in enumerate(roadnet.intersections):
+        within = _prefix([len(road_link.lane_links) for road_link in intersection.road_links])
+        for phase in intersection.phases:
+            open_links = sorted(int(link_first[i]) + k for r in set(phase.road_links) for k in range(within[r], within[r + 1]))
+            phase_links.append(open_links)
+
+    flat_out = [k for of_lane in lane_out for k in of_lane]
+    flat_phase_links = [k for of_phase in phase_links for k in of_phase]
+    speed_limits = [v for road in roadnet.roads for v in road.lane_max_speeds_mps]
+    ints: dict[str, object] = {
+        "out_first": _prefix([len(of_lane) for of_lane in lane_out]),
+        "out_links": flat_out,
+        "start_lane": [lane_link.start_lane for _, _, lane_link in links],
+        "end_lane": [lane_link.end_lane for _, _, lane_link in links],
+        "rank": [road_link.rank for _, road_link, _ in links],
+        "is_turn": [int(road_link.is_turn) for _, road_link, _ in links],
+        "bit_word": bit_word,
+        "bit_mask": bit_mask,
+        "word_first": [i * n_words for i, _, _ in links],
+        "conflicts": conflicts.ravel(),
+        "crossing_first": crossing_first,
+        "crossing_rank": crossing_rank,
+        "beside_first": [int(link_first[i]) for i, _, _ in links],
+        "link_first": link_first,
+        "phase_first": _prefix([len(intersection.phases) for intersection in roadnet.intersections]),
+        "phase_link_first": _prefix([len(of_phase) for of_phase in phase_links]),
+        "phase_links": flat_phase_links,
+    }
+    reals: dict[str, object] = {
+        "length": lane_lengths + link_lengths,
+        "lane_width": [width for road in roadnet.roads for width in road.lane_widths_m],
+        "speed_limit": speed_limits + [LANE_LINK_SPEED_LIMIT_MPS] * n_links,
+        "crossing_m": crossing_m,
+        "phase_time": [phase.time_s for phase in phases],
+    }
+    arrays: dict[str, NDArray[np.generic]] = {name: np.array(v, np.int32) for name, v in ints.items()}
+    arrays.update({name: np.array(v, np.float64) for name, v in reals.items()})
+    n_intersections = len(roadnet.intersections)
+    sizes = {
+        "lanes": n_lanes,
+        "lanes_1": n_lanes + 1,
+        "links": n_links,
+        "links_1": n_links + 1,
+        "drivables": n_lanes + n_links,
+        "drivable_words": -(-(n_lanes + n_links) // WORD_BITS),
+        "lane_words": -(-n_lanes // WORD_BITS),
+        "link_words": n_links * n_words,
+        "crossings": len(crossing_rank),
+        "crossings_2": len(crossing_m),
+        "intersections": n_intersections,
+        "intersections_1": n_intersections + 1,
+        "intersection_words": n_intersections * n_words,
+        "phases": len(phases),
+        "phases_1": len(phases) + 1,
+        "phase_links": len(flat_phase_links),
+    }
+    link_ids = tuple(
+        f"{roadnet.lane_ids[lane_link.start_lane]}_TO_{roadnet.lane_ids[lane_link.end_lane]}" for _, _, lane_link in links
+    )
+    return NetworkTables(
+        roadnet=roadnet,
+        router=Router(roadnet, lane_lengths),
+        lane_shapes=lane_shapes,
+        link_shapes=link_shapes,
+        links=links,
+        sizes=sizes,
+        arrays=arrays,
+        link_ids=link_ids,
+    )

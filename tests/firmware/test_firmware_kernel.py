@@ -1,0 +1,235 @@
+"""The firmware's kernel against the numpy reference: every logit, on random and extreme policies and inputs.
+
+The host build runs with sanitizers, so an index out of a buffer or a signed overflow ends it. The emulated chip runs
+what avr-gcc has made of the same C (24-bit sums, tables in flash), and the two kernels in assembly.
+"""
+
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from hil.boards import open_board
+from hil.build.firmware import KERNELS, build_firmware
+from hil.build.footprint import measure
+from hil.loop.latency import line_time_us, most_decision_cycles
+from hil.loop.verdict import FLASH_LIMIT_BYTES
+from hil.wire import protocol
+from hil.wire.link import Link
+from hil.wire.protocol import DecideRequest, Frame, MessageType
+from model.policy.file import FeatureInput, IntersectionPolicy, Policy, save_policy
+from model.policy.integer import IntegerPolicy
+from model.policy.synthetic import random_intersection, random_policy
+from tests.helpers.random_policy import make_random_policy
+
+INPUTS_PER_POLICY = 500  # on the host; a tenth of it on the emulated chip
+SUM_MAX = (1 << 23) - 1
+# Cycles of one decision 12+9 -> 18 -> 20 -> 9, scaling included; a faster kernel skips work, a slower one breaks the budget.
+CYCLES_WINDOWS = {"unrolled": (5_900, 6_500), "table": (7_000, 11_600), "c": (20_000, 30_000)}
+
+Int64 = npt.NDArray[np.int64]
+
+
+def extreme_intersection(sign: int, widths: tuple[int, int], hidden: int, first_shift: int = 1) -> IntersectionPolicy:
+    """All weights at the end of their range, biases that just keep the sums inside 24 bits, every shift there is."""
+    part = random_intersection(7, widths=widths, hidden=(hidden, hidden), n_phases=9)
+    weight = 127 * sign
+    bias = (SUM_MAX // 2 - 255 * 127 * max(widths)) * sign  # two branches must fit 23 bits together
+    fields = part.model_dump()
+    fields["layer1"]["weights"] = [[[weight] * width] * hidden for width in widths]
+    fields["layer1"]["biases"] = [[bias] * hidden] * 2
+    fields["layer2"]["weights"] = [[weight * (-1) ** o] * hidden for o in range(hidden)]
+    fields["layer2"]["biases"] = [(SUM_MAX - 255 * 127 * hidden) * (-1) ** o for o in range(hidden)]
+    for layer in ("layer1", "layer2"):
+        fields[layer]["multipliers"] = [255] * hidden
+        fields[layer]["shifts"] = list(range(first_shift, first_shift + hidden))
+    fields["layer3"]["weights"] = [[weight * (-1) ** a] * hidden for a in range(9)]
+    fields["layer3"]["biases"] = [(SUM_MAX - 255 * 127 * hidden) * (-1) ** a for a in range(9)]
+    offsets = (-32768, 32767 if sign < 0 else 0)
+    scales = ((32767, 16), (1, 0))
+    fields["features"] = [
+        FeatureInput(name=name, width=width, lsb_per_unit=1, offset=offset, multiplier=multiplier, shift=shift).model_dump()
+        for name, width, offset, (multiplier, shift) in zip("ab", widths, offsets, scales, strict=True)
+    ]
+    return IntersectionPolicy(**fields)
+
+
+def scaling_intersections() -> list[IntersectionPolicy]:
+    """Every input shift from 0 to 16, as features of one value each."""
+    parts = []
+    for seed, offset in enumerate((-32768, -1, 5)):
+        part = random_intersection(seed, widths=(1,) * 17, hidden=(5, 4), n_phases=3)
+        fields = part.model_dump()
+        for shift, feature in enumerate(fields["features"]):
+            feature |= {"offset": offset, "multiplier": (1, 32767, 1 << max(shift - 3, 0))[seed], "shift": shift}
+        parts.append(IntersectionPolicy(**fields))
+    return parts
+
+
+def biases_at_the_ends(of: int) -> IntersectionPolicy:
+    """The paper's dimensions, all biases -of or of - 1."""
+    fields = random_intersection(2, n_phases=9).model_dump()
+    for layer in ("layer1", "layer2", "layer3"):
+        rows = fields[layer]["biases"]
+        fields[layer]["biases"] = [ends(of, row) for row in rows] if layer == "layer1" else ends(of, rows)
+    return IntersectionPolicy(**fields)
+
+
+def ends(of: int, biases: Sequence[int]) -> list[int]:
+    return [of - 1 if bias > 0 else -of for bias in biases]
+
+
+POLICIES = {
+    "paper": lambda: make_random_policy(1),
+    "many shapes": lambda: make_random_policy(
+        3,
+        shapes=[((12, 9), (18, 20), 9), ((3,), (24, 7), 2), ((8, 1, 20, 4), (5, 24), 4), ((1,), (1, 1), 1)],
+        bias_size=60_000,
+    ),
+    "largest frame": lambda: make_random_policy(
+        5, shapes=[((98,), (8, 8), 4), ((4,), (8, 8), 48), ((24, 24, 16), (24, 24), 9)]
+    ),
+    "widest": lambda: make_random_policy(6, shapes=[((24, 24, 16), (24, 24), 9)]),
+    "extreme": lambda: random_policy([extreme_intersection(sign, (33, 30), 31) for sign in (1, -1)]),
+    "extreme, low shifts": lambda: random_policy([extreme_intersection(sign, (9, 8), 16) for sign in (1, -1)]),
+    "extreme, high shifts": lambda: random_policy([extreme_intersection(sign, (9, 8), 16, 16) for sign in (1, -1)]),
+    "biases of 16 bits": lambda: random_policy([biases_at_the_ends(1 << 15)]),
+    "biases of 17 bits": lambda: random_policy([biases_at_the_ends(1 << 16)]),
+    "scaling": lambda: random_policy(scaling_intersections()),
+}
+
+
+@pytest.fixture(scope="module", params=POLICIES)
+def policy_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Policy, Path]:
+    policy = POLICIES[request.param]()
+    file = tmp_path_factory.mktemp("kernel") / "policy.json"
+    save_policy(policy, file)
+    return policy, file
+
+
+def inputs(part: IntersectionPolicy, count: int, seed: int = 0) -> Int64:
+    """int64[count, n_inputs]: the ends of int16, values about the offset, small counts, anything."""
+    rng = np.random.default_rng(seed)
+    n, offsets = part.n_inputs, np.repeat([f.offset for f in part.features], [f.width for f in part.features])
+    fixed = np.array([np.full(n, value) for value in (-32768, 32767, 0, 1, -1)])
+    about = np.clip(offsets + rng.integers(-2, 3, (count // 5, n)), -32768, 32767)
+    small = rng.integers(0, 60, (count // 3, n))
+    ends = rng.choice([-32768, 32767], (count // 10, n))
+    rest = count - sum(map(len, (fixed, about, small, ends)))
+    anything = rng.integers(-32768, 32768, (max(0, rest), n))
+    return np.concatenate([fixed, about, small, ends, anything])[:count]
+
+
+def requests(policy: Policy, count: int) -> Iterator[tuple[int, Int64]]:
+    """About `count` pairs (intersection, values), the intersections in turn."""
+    parts = policy.intersections
+    batches = [inputs(part, count // len(parts), seed) for seed, part in enumerate(parts)]
+    for values in zip(*batches, strict=True):
+        yield from enumerate(values)
+
+
+def test_host_build_equals_the_reference(policy_file: tuple[Policy, Path]) -> None:
+    policy, file = policy_file
+    asked = list(requests(policy, INPUTS_PER_POLICY))
+    stream = protocol.encode_frame(Frame(MessageType.HELLO, 0, 0))
+    for number, (intersection, values) in enumerate(asked):
+        sequence = number % 256
+        stream += protocol.encode_frame(Frame(MessageType.DECIDE, sequence, intersection, encoded(values)))
+        get = protocol.encode_get(sequence, 0, 3 * len(policy.intersections[intersection].phases))
+        stream += protocol.encode_frame(Frame(MessageType.GET, 255 - sequence, intersection, get))
+    program = build_firmware(file, target="native").elf
+    result = subprocess.run([str(program)], input=stream, capture_output=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, b"")
+    replies = [protocol.decode_frame(part) for part in result.stdout.split(b"\0")[1:-1]]
+    references = [IntegerPolicy(part) for part in policy.intersections]
+    assert len(replies) == 2 * len(asked)
+    for number, ((intersection, values), frame, gotten) in enumerate(zip(asked, replies[::2], replies[1::2], strict=True)):
+        assert (frame.type, frame.sequence, frame.intersection) == (0x82, number % 256, intersection)
+        reply = protocol.decode_decide_reply(frame.payload)
+        logits = references[intersection].logits(values)
+        assert protocol.decode_logits(gotten.payload) == tuple(logits), f"request {number}: {values}"
+        assert (reply.logits, reply.logits_crc) == (len(logits), protocol.logits_checksum(logits))
+        assert reply.action == int(np.argmax(logits))
+        assert reply.phase == policy.intersections[intersection].phases[reply.action]
+
+
+def encoded(values: Int64) -> bytes:
+    return protocol.encode_decide(DecideRequest([int(value) for value in values]))
+
+
+@pytest.mark.parametrize("kernel", CYCLES_WINDOWS)
+def test_emulated_chip_equals_the_reference(policy_file: tuple[Policy, Path], kernel: str) -> None:
+    policy, file = policy_file
+    firmware = build_firmware(file, baud=500_000, kernel="auto" if kernel == "unrolled" else kernel)
+    if kernel == "unrolled" and firmware.kernel == "table":
+        assert measure(build_firmware(file, baud=500_000, kernel=kernel)).flash_bytes > FLASH_LIMIT_BYTES - 1000
+        return
+    assert firmware.kernel == kernel
+    references = [IntegerPolicy(part) for part in policy.intersections]
+    with open_board("simavr", firmware, f_cpu_hz=16_000_000, baud=500_000) as board:
+        link = Link(board)
+        assert link.hello(policy.sha256).kernel == KERNELS.index(kernel)
+        for intersection, values in requests(policy, INPUTS_PER_POLICY // 10):
+            decision = link.decide(intersection, [int(value) for value in values], logits=True)
+            logits = references[intersection].logits(values)
+            assert list(decision.logits) == list(logits)
+            assert decision.action == int(np.argmax(logits))
+            assert decision.phase == policy.intersections[intersection].phases[decision.action]
+
+
+@pytest.mark.parametrize("kernel", CYCLES_WINDOWS)
+@pytest.mark.parametrize("f_cpu_hz", [16_000_000, 8_000_000])
+def test_a_decision_of_the_papers_size_takes_its_cycles(tmp_path: Path, f_cpu_hz: int, kernel: str) -> None:
+    file, policy = tmp_path / "policy.json", make_random_policy(1)
+    save_policy(policy, file)
+    firmware = build_firmware(file, f_cpu_hz=f_cpu_hz, baud=500_000, kernel=kernel)
+    with open_board("simavr", firmware, f_cpu_hz=f_cpu_hz, baud=500_000) as board:
+        link = Link(board)
+        link.hello(policy.sha256)
+        cycles = [
+            link.decide(0, [int(value) for value in values], logits=False).compute_cycles for _, values in requests(policy, 60)
+        ]
+        assert min(cycles) > CYCLES_WINDOWS[kernel][0]
+        assert max(cycles) < CYCLES_WINDOWS[kernel][1]
+        stats = link.stats()
+        assert (stats.decisions, stats.largest_compute_cycles) == (60, max(cycles))
+
+
+@pytest.mark.parametrize(
+    "shape", [((12, 9), (18, 20), 9), ((1,) * 12, (24, 6), 2), ((12, 12), (6, 6), 2), ((12, 9), (60, 60), 9)], ids=str
+)
+def test_a_decision_takes_no_longer_than_it_is_waited_for(tmp_path: Path, shape: tuple) -> None:
+    """Portable C on a line so fast that the chip is behind with the request's bytes; and the guess is no wild one."""
+    file, policy = tmp_path / "policy.json", make_random_policy(1, shapes=[shape])
+    save_policy(policy, file)
+    firmware = build_firmware(file, f_cpu_hz=1_000_000, baud=125_000, kernel="c")
+    with open_board("simavr", firmware, f_cpu_hz=1_000_000, baud=125_000) as board:
+        link = Link(board, budget_s=0.5, most_decision_cycles=most_decision_cycles(policy))
+        link.hello(policy.sha256)
+        decisions = [link.decide(0, [int(value) for value in values]) for _, values in requests(policy, 30)]
+    assert link.counters.retries == 0
+    longest_us = max(decision.round_trip_us for decision in decisions) - line_time_us(policy, 125_000)
+    assert 0.4 * most_decision_cycles(policy) < longest_us < most_decision_cycles(policy)
+
+
+def test_a_repeated_request_is_answered_from_memory(tmp_path: Path) -> None:
+    """Same sequence, intersection and CRC: the same bytes again and no new work; HELLO makes the chip forget."""
+    file, policy = tmp_path / "policy.json", make_random_policy(1)
+    save_policy(policy, file)
+    values = encoded(inputs(policy.intersections[0], 20)[7])
+    decide = protocol.encode_frame(Frame(MessageType.DECIDE, 5, 0, values))
+    other = protocol.encode_frame(Frame(MessageType.DECIDE, 5, 0, values[:-1] + bytes([values[-1] ^ 1])))
+    hello, stats = (protocol.encode_frame(Frame(kind, 1, 0)) for kind in (MessageType.HELLO, MessageType.STATS))
+    broken = b"\x02\x02\0"
+    stream = [hello, decide, decide, broken, decide, stats, other, hello, other, stats]
+    program = build_firmware(file, target="native").elf
+    result = subprocess.run([str(program)], input=b"".join(stream), capture_output=True, check=True, timeout=60)
+    replies = [protocol.decode_frame(part) for part in result.stdout.split(b"\0")[:-1]]
+    assert replies[1] == replies[2] == replies[4]
+    assert replies[3].type == MessageType.ERROR
+    first, last = (protocol.decode_stats_reply(replies[number].payload) for number in (5, 9))
+    assert (first.decisions, first.repeats_served) == (1, 2)
+    assert (last.decisions, last.repeats_served) == (3, 2)

@@ -1,0 +1,155 @@
+"""pytest --hil: skipped with the reason without it, a failure when the board is missing, a table at the end."""
+
+import pytest
+
+from model import pretrained_policy
+from model.policy.file import load_policy, save_policy
+
+pytest_plugins = ["pytester"]
+
+TEST = """
+    import pytest
+
+    def test_loop(closed_loop):
+        assert closed_loop().passed
+
+    def test_board(board):
+        assert board.name
+
+    @pytest.mark.hil
+    def test_marked():
+        pass
+
+    def test_other():
+        pass
+"""
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(TEST)
+    return pytester
+
+
+def test_without_a_board_the_tests_are_skipped_with_the_reason(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_subprocess("-rs")
+    result.assert_outcomes(passed=1, skipped=3)
+    result.stdout.fnmatch_lines(["*needs a board: run pytest with --hil=simavr*"])
+
+
+def test_a_missing_board_is_a_failure(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_subprocess("--hil=/dev/ttyNone")
+    outcomes = result.parseoutcomes()
+    assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 2
+    result.stdout.fnmatch_lines(["*--hil: /dev/ttyNone: there is no such port*"])
+
+
+def test_an_unknown_network_is_a_failure(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_subprocess("--hil=simavr", "--hil-network=crosing")
+    result.assert_outcomes(passed=2, errors=2)
+    result.stdout.fnmatch_lines(["--hil-network: crosing: unknown network; did you mean crossing?*"])
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--hil=/dev/ttyNone"], "--hil: /dev/ttyNone: there is no such port: *"),
+        (["--hil=simvar"], "--hil: simvar: there is no such port; did you mean simavr?*"),
+        (["--hil=simavr", "--hil-faults=bits=1"], "--hil-faults: 'bits=1' is no fault; *"),
+        (["--hil=host", "--hil-faults=hang@3"], "--hil-faults: host can't do 'hang' on demand; *"),
+        (["--hil=simavr", "--hil-baud=3"], "--hil-baud: 3 baud is out of range: 1200 to 2000000"),
+        (["--hil=simavr", "--hil-f-cpu=3"], "--hil-f-cpu: 3 Hz is out of range: *"),
+        (["--hil=simavr", "--hil-budget=0"], "--hil-budget: 0.0 s is no time that a decision may take"),
+        (["--hil=simavr", "--hil-kernel=fast"], "--hil-kernel: unknown kernel 'fast'; there are auto, unrolled, table, c"),
+        (["--hil=host", "--hil-kernel=table"], "--hil-kernel: table: the board host has the portable C alone (c or auto)"),
+        (
+            ["--hil=simavr", "--hil-baud=19200", "--hil-f-cpu=1000000"],
+            "--hil-baud: 19200 at 1000000 Hz: the nearest is 17857, off by -7.0 % (limit 2.5 %)",
+        ),
+        (["--hil=simavr", "--hil-policy=none.json"], "--hil-policy: none.json: there is no such file *"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_bad_input_is_told_in_one_line(suite: pytest.Pytester, options: list[str], told: str) -> None:
+    """No trace of the code that has found it out."""
+    result = suite.runpytest_subprocess(*options, "-k", "loop")
+    outcomes = result.parseoutcomes()
+    assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 1 and "passed" not in outcomes
+    result.stdout.fnmatch_lines([told])
+    for traced in ("E  *", "*.py:[0-9]*", "During handling*"):
+        result.stdout.no_fnmatch_line(traced)
+
+
+def test_a_policys_unknown_feature_is_told_with_its_place(suite: pytest.Pytester) -> None:
+    policy = load_policy(pretrained_policy("crossing"))
+    (part,) = policy.intersections
+    named = [part.features[0].model_copy(update={"name": "nonsense"}), *part.features[1:]]
+    draft = policy.model_copy(update={"intersections": [part.model_copy(update={"features": named})]})
+    save_policy(draft.model_copy(update={"sha256": draft.compute_sha256()}), suite.path / "badfeat.json")
+    result = suite.runpytest_subprocess("--hil=host", "--hil-policy=badfeat.json", "-k", "loop")
+    result.stdout.fnmatch_lines(
+        ["--hil-policy: badfeat.json: intersections[[]0[]].features[[]0[]].name: unknown feature nonsense"]
+    )
+
+
+def test_verdicts_are_printed_and_reported(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_subprocess("--hil=simavr", "--hil-baud=500000", "--junitxml=report.xml")
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["*hardware in the loop*", "*crossing/0 simavr*"])
+    report = (suite.path / "report.xml").read_text()
+    assert 'name="hil.latency"' in report and 'name="hil.equality" value="pass: 180 of 180' in report
+
+
+def test_fixtures_and_parameters_of_the_same_name_are_left_alone(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture
+        def board():
+            return 1
+
+        def test_own_fixture(board):
+            assert board == 2
+
+        @pytest.mark.parametrize("closed_loop", [1])
+        def test_parameter(closed_loop):
+            assert closed_loop == 2
+        """
+    )
+    pytester.runpytest_subprocess().assert_outcomes(failed=2)
+
+
+@pytest.mark.parametrize("option", ["", "-network", "-policy", "-baud", "-f-cpu", "-budget", "-faults", "-kernel"])
+def test_an_empty_value_is_a_failure_not_a_skip_nor_a_default(suite: pytest.Pytester, option: str) -> None:
+    result = suite.runpytest_subprocess(*([] if option == "" else ["--hil=simavr"]), f"--hil{option}=")
+    if option in ("-baud", "-f-cpu", "-budget"):  # pytest itself asks for a number
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"*argument --hil{option}: invalid * value: ''*"])
+        return
+    outcomes = result.parseoutcomes()
+    assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 2 and "skipped" not in outcomes
+    result.stdout.fnmatch_lines([f"--hil{option}: has no value"])
+
+
+def test_a_firmware_built_otherwise_is_told_with_the_options_of_this_plugin(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        from dataclasses import replace
+
+        import pytest
+
+        from hil.wire.link import Link, WrongFirmware
+
+        def test_setting(board, hil_job):
+            for changes, option in (
+                ({"f_cpu_hz": 8_000_000}, "--hil-f-cpu"),
+                ({"baud": 9600}, "--hil-baud"),
+                ({"kernel": "table"}, "--hil-kernel"),
+                ({"min_green_s": 5}, "min_green_s"),
+            ):
+                with pytest.raises(WrongFirmware, match=rf" \\({option}\\)$"):
+                    Link(board).hello(setting=replace(hil_job, **changes).setting)
+        """
+    )
+    pytester.runpytest_subprocess("--hil=simavr").assert_outcomes(passed=1)

@@ -1,0 +1,172 @@
+"""Policies and rules as controllers on real (built-in) networks, and the whole of `train_policy` in small."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model.evaluate import evaluate, run
+from model.policy.agent import PolicyAgent
+from model.policy.file import IntersectionPolicy, Policy, load_policy, save_policy
+from model.policy.inputs import gather_inputs, input_indices
+from model.policy.integer import IntegerPolicy
+from model.policy.synthetic import random_intersection, random_policy
+from streetflow.control.controllers import MaxPressure
+from streetflow.control.environment import Environment
+from streetflow.control.features import FEATURES
+from streetflow.errors import InputError
+
+
+def fitting_policy(network: str, features: tuple[str, ...] = ("inlane_2_num_vehicle", "inter_2_current_phase")) -> Policy:
+    """A random policy with the network's intersections, phases and features."""
+    environment = Environment(network, 0, features=features)
+    parts = []
+    for n, intersection in enumerate(environment.intersections):
+        part = random_intersection(
+            n,
+            intersection_id=intersection.id,
+            n_phases=len(intersection.phases),
+            widths=environment.feature_widths[n].tolist(),
+        )
+        inputs = [
+            feature.model_copy(update={"name": name, "lsb_per_unit": FEATURES[name].lsb_per_unit})
+            for feature, name in zip(part.features, features, strict=True)
+        ]
+        parts.append(part.model_copy(update={"features": inputs, "phases": list(intersection.phases)}))
+    return random_policy(parts, network=network)
+
+
+def test_inputs_are_the_kept_features_in_the_policys_order() -> None:
+    part = fitting_policy("crossing").intersections[0]
+    first, second = part.features
+    names = (second.name, "other", first.name)
+    widths = (second.width, 1, first.width)
+    indices = input_indices(part, names, widths, 20)
+    observation = np.arange(60).reshape(3, 20)
+    expected = np.concatenate([observation[2, : first.width], observation[0, : second.width]])
+    assert np.array_equal(gather_inputs(observation, indices), expected)
+    assert np.array_equal(gather_inputs(np.stack([observation, observation + 100]), indices)[1], expected + 100)
+    with pytest.raises(ValueError, match="needs the feature"):
+        input_indices(part, names[:2], widths[:2], 20)
+    with pytest.raises(ValueError, match="the policy has"):
+        input_indices(part, names, (second.width + 1, 1, first.width), 20)
+
+
+def test_integer_agent_decides_as_the_reference_on_what_it_saw() -> None:
+    policy = fitting_policy("arterial")
+    environment = Environment("arterial", 0, horizon_s=400)
+    agent = PolicyAgent(policy, integer=True)
+    environment.reset()
+    agent.reset(environment)
+    reference = [IntegerPolicy(part) for part in policy.intersections]
+    lanes_seen = 0
+    for _ in range(environment.n_decisions):
+        actions = agent.act(environment)
+        assert actions.tolist() == [each.act(x) for each, x in zip(reference, agent.inputs, strict=True)]
+        for intersection, x in zip(environment.intersections, agent.inputs, strict=True):
+            counts = environment.engine.lane_vehicle_counts()[list(intersection.in_lanes)]
+            assert x[: len(counts)].tolist() == counts.tolist()
+            lanes_seen += int(counts.sum())
+        environment.step(actions)
+    assert lanes_seen > 0
+
+
+def test_evaluate_equals_a_run_by_hand() -> None:
+    environment = Environment("crossing", 1)
+    run(environment, MaxPressure())
+    row = evaluate("crossing", "MaxPressure", [1])[0]
+    assert (row.network, row.flow, row.seed, row.agent) == ("crossing", 1, environment.seed, "MaxPressure")
+    assert row.average_travel_time_s == environment.average_travel_time_s()
+    assert row.throughput_veh_per_min == environment.throughput_veh_per_min()
+    assert row.policy_sha256 is None and row.clearance == "hold"
+
+
+def changed(policy: Policy, **fields: object) -> Policy:
+    return policy.model_copy(update={"intersections": [policy.intersections[0].model_copy(update=fields)]})
+
+
+def test_a_policy_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    policy = fitting_policy("crossing")
+    part: IntersectionPolicy = policy.intersections[0]
+    unknown = [part.features[0].model_copy(update={"name": "colour"}), part.features[1]]
+    scaled = [part.features[0].model_copy(update={"lsb_per_unit": 2}), part.features[1]]
+    narrow = [part.features[1], part.features[0]]  # right sum of widths, wrong ones
+    for broken, fault in (
+        (fitting_policy("arterial"), "made for arterial"),
+        (changed(policy, id="elsewhere"), "made for crossing"),
+        (changed(policy, phases=part.phases[::-1]), r"intersections\[0\].phases"),
+        (changed(policy, features=unknown), r"features\[0\].name: unknown feature colour"),
+        (changed(policy, features=scaled), r"features\[0\].lsb_per_unit: 2, not 1"),
+        (
+            changed(policy, features=[narrow[0].model_copy(update={"name": part.features[0].name}), part.features[1]]),
+            "numbers at",
+        ),
+        (policy.model_copy(update={"decision_interval_s": 10}), "decision_interval_s"),
+    ):
+        with pytest.raises(InputError, match=fault):
+            evaluate("crossing", broken, [0], integer=True)
+    with pytest.raises(InputError, match="no float weights"):
+        evaluate("crossing", policy, [0])
+    with pytest.raises(InputError, match="neither a policy file nor one of FixedTime"):
+        evaluate("crossing", "FixedTimes", [0])
+    with pytest.raises(InputError, match="no integer form"):
+        evaluate("crossing", "SOTL", [0], integer=True)
+    save_policy(policy, tmp_path / "policy.json")
+    with pytest.raises(InputError, match="no such flow"):
+        evaluate("crossing", tmp_path / "policy.json", [99], integer=True)
+
+
+def test_train_policy_in_small(tmp_path: Path) -> None:
+    """Two replicas of two episodes: a valid file with its provenance, the same bytes again; measured means run."""
+    pytest.importorskip("torch", reason="torch is not installed (extra: train)")
+    from model.train.search_and_refine import TrainingConfig
+    from model.train.train_policy import train_policy
+
+    config = TrainingConfig(search_episodes=1, refine_episodes=1)
+    options = {"replicas": 2, "config": config, "features": "inlane_2_num_vehicle, phase_2_delay, inter_2_current_phase"}
+    for folder in ("a", "b"):
+        train_policy("crossing", 2, 5, tmp_path / folder / "policy.json", measure_flows=[2], **options)  # type: ignore[arg-type]
+    assert (tmp_path / "a/policy.json").read_bytes() == (tmp_path / "b/policy.json").read_bytes()
+    policy = load_policy(tmp_path / "a/policy.json")
+    provenance = policy.provenance
+    assert provenance.command == (
+        "tinylight train --network crossing --flow 2 --seed 5 --replicas 2 --features "
+        "inlane_2_num_vehicle,phase_2_delay,inter_2_current_phase --search-episodes 1 --refine-episodes 1 --out policy.json"
+    )
+    assert provenance.train_seed in (5, 6) and "of 2" in provenance.notes[0]
+    assert (provenance.flow, provenance.search_episodes, provenance.refine_episodes) == (2, 1, 1)
+    measured = policy.measured[0]
+    for integer in (False, True):
+        row = evaluate("crossing", tmp_path / "a/policy.json", [2], integer=integer)[0]
+        name = f"{row.arithmetic}_average_travel_time_s"
+        assert row.average_travel_time_s == getattr(measured, name)
+        assert row.policy_sha256 == policy.sha256 and row.agent == "policy.json"
+    assert json.loads((tmp_path / "a/policy.json").read_text())["provenance"]["settings"]["replicas"] == 2
+
+
+def test_flows_in_turn_leave_others_unseen(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed (extra: train)")
+    from model.train.flow_rotation import FlowRotation
+    from model.train.search_and_refine import TrainingConfig
+    from model.train.train_policy import train_policies
+
+    environments = [Environment("crossing", flow, horizon_s=200) for flow in (1, 2, 4)]
+    rotation, times_s = FlowRotation(environments), []
+    rotation.episode = 2
+    for _ in range(4):
+        rotation.reset()
+        rotation.step(np.array([1]))
+        times_s.append(rotation.average_travel_time_s())
+    expected = [environment.average_travel_time_s() for environment in environments]
+    assert times_s == [expected[2], expected[0], expected[1], expected[2]] and len(set(expected)) == 3
+
+    config = TrainingConfig(search_episodes=1, refine_episodes=2, also_flows=(2,))
+    (policy,) = train_policies("crossing", [1], 0, config=config)
+    assert "--also-flows 2" in policy.provenance.command and policy.provenance.settings["also_flows"] == [2]
+    (alone,) = train_policies("crossing", [1], 0, config=TrainingConfig(search_episodes=1, refine_episodes=2))
+    assert policy.intersections[0].float_weights != alone.intersections[0].float_weights
+    with pytest.raises(InputError, match="trained on already"):
+        train_policies("crossing", [2], 0, config=config)

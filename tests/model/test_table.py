@@ -1,0 +1,328 @@
+"""The table: the paper's rule-based cells, figures, files, and going on after a kill."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model import pretrained_policy
+from model.evaluate import evaluate
+from model.policy.file import load_policy
+from model.report.cells import Cell, Outcome, cell_file, load_cell, save_cell
+from model.report.compare import paired, sign_flip_p, table_rows
+from model.report.jobs import expand_models, identity, is_done, plan, run_job
+from model.report.paper_table import PAPER_NETWORKS, paper_cell, paper_models
+from model.report.settings import settings_names, tinylight_settings
+from model.report.write import write_report
+from streetflow.control.controllers import CONTROLLERS
+from streetflow.control.measures import summarise
+from streetflow.errors import InputError
+from streetflow.networks.catalogue import find_network
+from tests.helpers.places import ROOT
+from tests.helpers.run_cli import tinylight
+from tests.helpers.shared_data import needs_data_set
+
+COMMITTED = ROOT / "docs" / "results" / "table1.json"
+QUICK = [name for name in PAPER_NETWORKS if name != "Jinan"]  # Jinan's thirty runs take as long as all others together
+
+
+@pytest.mark.parametrize("model", CONTROLLERS)
+@pytest.mark.parametrize("network", [pytest.param(name, marks=needs_data_set(name)) for name in QUICK])
+def test_rules_equal_the_papers_table_to_the_hundredth(network: str, model: str) -> None:
+    paper = paper_cell(network, model)
+    assert paper is not None
+    rows = evaluate(network, model, range(10))
+    times_s = summarise([row.average_travel_time_s for row in rows])
+    rates = summarise([row.throughput_veh_per_min for row in rows])
+    ours = [times_s.mean, times_s.deviation, rates.mean, rates.deviation]
+    papers = [paper.travel_time_s.mean, paper.travel_time_s.deviation]
+    papers += [paper.throughput_veh_per_min.mean, paper.throughput_veh_per_min.deviation]
+    assert [f"{value:.2f}" for value in ours] == [f"{value:.2f}" for value in papers]
+
+
+def test_the_committed_table_has_all_rule_cells_and_they_are_the_papers() -> None:
+    rows = [row for row in json.loads(COMMITTED.read_text())["rows"] if row["model"] in CONTROLLERS]
+    assert {(row["network"], row["model"]) for row in rows} == {(n, m) for n in PAPER_NETWORKS for m in CONTROLLERS}
+    for row in rows:
+        assert row["flows"] == list(range(10))
+        assert row["travel_time_s"] == pytest.approx(_as_dict(summarise(row["travel_times_s"])))
+        for measure in ("travel_time_s", "throughput_veh_per_min"):
+            for figure in ("mean", "deviation"):
+                assert f"{row[measure][figure]:.2f}" == f"{row['paper'][measure][figure]:.2f}"
+
+
+def test_the_papers_table_is_complete() -> None:
+    """Table 1 has 54 places, 9 of them dashes."""
+    models = ["EcoLight", *CONTROLLERS, "CoLight", "FRAP", "MPLight", "TLRP", "TinyLight"]
+    dashes = {(n, m) for n in PAPER_NETWORKS for m in models if paper_cell(n, m) is None}
+    assert dashes == {(n, "CoLight") for n in PAPER_NETWORKS if n != "Jinan"} | {
+        ("Atlanta", "MPLight"),
+        ("LosAngeles", "MPLight"),
+    }
+    paper = paper_cell("LosAngeles", "SOTL")
+    assert paper is not None
+    assert (paper.travel_time_s.mean, paper.throughput_veh_per_min.deviation) == (624.19, 3.99)
+
+
+def _as_dict(summary: object) -> dict[str, float]:
+    return dict(vars(summary))
+
+
+def cell(network: str, model: str, flow: int, **seconds: float) -> Cell:
+    outcomes = {arithmetic: Outcome(value, value / 10) for arithmetic, value in seconds.items()}
+    return Cell(network, model, flow, seed=flow, identity={}, outcomes=outcomes, wall_s=1.0)
+
+
+def test_rows_and_pairs_by_hand() -> None:
+    cells = [cell("net", "A", k, rule=value) for k, value in enumerate([10.0, 12.0, 14.0])]
+    cells += [cell("net", "B", k, float=value, integer=value + 1) for k, value in enumerate([9.0, 12.5, 11.5])]
+    rows = table_rows(cells)
+    assert [row.label for row in rows] == ["A", "B, float", "B, integer"]
+    assert rows[0].travel_time_s.mean == 12.0
+    assert rows[0].travel_time_s.deviation == pytest.approx((8 / 3) ** 0.5)
+    assert rows[0].throughput_veh_per_min.mean == pytest.approx(1.2)
+    first, second = paired(rows, "A")
+    assert (first.label, first.runs, first.better_runs) == ("B, float", 3, 2)
+    assert first.mean_difference_s == pytest.approx((-1.0 + 0.5 - 2.5) / 3)
+    assert second.mean_difference_s == pytest.approx(first.mean_difference_s + 1)
+
+
+def test_pairs_use_the_flows_that_both_have() -> None:
+    rows = table_rows(
+        [cell("net", "A", k, rule=float(k)) for k in (0, 1, 3)] + [cell("net", "B", k, rule=5.0) for k in (1, 2, 3)]
+    )
+    (pair,) = paired(rows, "A")
+    assert (pair.runs, pair.mean_difference_s) == (2, pytest.approx(3.0))
+
+
+def test_sign_flip_test_by_hand() -> None:
+    """Of the 8 sign patterns of (1, 2, 3), sums of size 6 or more: +++ and ---."""
+    assert sign_flip_p([1.0, 2.0, 3.0]) == 2 / 8
+    assert sign_flip_p([1.0, 2.0, -3.0]) == 1.0
+    assert sign_flip_p([-1.0] * 10) == 2 / 1024
+    assert sign_flip_p([1.0] * 17) < 0.001 and sign_flip_p([1.0, -1.0] * 9) == 1.0
+
+
+def test_a_learned_row_is_judged_by_the_papers_deviation() -> None:
+    paper = paper_cell("Hangzhou1", "TinyLight")
+    assert paper is not None
+    verdicts = []
+    for offset in (-3.0, -1.9, 1.9, 3.0):
+        value = paper.travel_time_s.mean + offset * paper.travel_time_s.deviation
+        verdicts.append(table_rows([cell("Hangzhou1", "TinyLight.best", 0, integer=value)])[0].verdict)
+    assert verdicts == ["better", "within 2 sd", "within 2 sd", "worse"]
+
+
+def test_a_rule_row_that_differs_says_in_what() -> None:
+    (row,) = table_rows([cell("Hangzhou1", "SOTL", 0, rule=250.58)])
+    assert row.verdict == "differs: its deviation, throughput, its deviation"
+
+
+def test_unknown_names_are_named() -> None:
+    with pytest.raises(InputError, match=r"unknown model 'SOLT'; did you mean SOTL\? There are rules, .*MaxPressure"):
+        expand_models("rules,SOLT")
+    with pytest.raises(InputError, match="unknown settings 'worst'; there are paper, best"):
+        tinylight_settings("worst", "Hangzhou1")
+    assert expand_models("SOTL,rules") == ["SOTL", "FixedTime", "MaxPressure"]
+
+
+def test_settings_of_one_network_override_the_common_ones(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    own = {"replicas": 4, "training": {"tau": 0.2}}
+    file.write_text(json.dumps({"x": {"replicas": 2, "training": {"batch": 64}, "networks": {"Jinan": own}}, "y": {"z": 1}}))
+    assert tinylight_settings("x", "Atlanta", file).replicas == 2
+    jinan = tinylight_settings("x", "Jinan", file)
+    assert (jinan.replicas, jinan.training, jinan.features) == (4, {"batch": 64, "tau": 0.2}, "release")
+    with pytest.raises(InputError, match=r"settings.json: y.z: Extra inputs"):
+        tinylight_settings("y", "Jinan", file)
+
+
+@pytest.mark.parametrize("name", settings_names())
+def test_shipped_settings_are_trainable(name: str) -> None:
+    training = pytest.importorskip("model.train.search_and_refine")
+    for network in PAPER_NETWORKS:
+        training.TrainingConfig(**tinylight_settings(name, network).training)
+
+
+def test_a_cell_of_other_files_is_made_again(tmp_path: Path) -> None:
+    network = find_network("crossing")
+    (job,), _ = plan(["crossing"], ["FixedTime"], [3])
+    run_job(job, tmp_path, lambda _fraction: None)
+    assert is_done(job, tmp_path)
+    made = load_cell(tmp_path, "crossing", "FixedTime", 3)
+    assert made is not None and made.identity == identity(network, "FixedTime", 3)
+    assert made.outcomes["rule"].average_travel_time_s == evaluate("crossing", "FixedTime", [3])[0].average_travel_time_s
+    save_cell(tmp_path, replace(made, identity=made.identity | {"flow_sha256": "0"}))
+    assert not is_done(job, tmp_path)
+
+
+def test_a_trained_cell_has_both_arithmetics_and_its_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    settings = tmp_path / "settings.json"
+    training = {"search_episodes": 1, "refine_episodes": 1}
+    settings.write_text(json.dumps({"quick": {"seed": 3, "training": training}}))
+    monkeypatch.setattr("model.report.settings.SETTINGS_FILE", settings)
+    (job,), _ = plan(["crossing"], ["TinyLight.quick"], [0, 1])
+    told: list[float] = []
+    run_job(job, tmp_path, told.append)
+    assert told == [0.5, 1.0] and is_done(job, tmp_path)
+    for flow in (0, 1):
+        made = load_cell(tmp_path, "crossing", "TinyLight.quick", flow)
+        assert made is not None and made.identity["settings"]["training"] == training
+        policy = cell_file(tmp_path, "crossing", "TinyLight.quick", flow).with_suffix(".policy.json")
+        for arithmetic, outcome in made.outcomes.items():
+            (row,) = evaluate("crossing", policy, [flow], integer=arithmetic == "integer")
+            assert outcome == Outcome(row.average_travel_time_s, row.throughput_veh_per_min)
+    assert set(made.outcomes) == {"float", "integer"}
+    assert not list(tmp_path.rglob("*.checkpoint"))
+    settings.write_text(json.dumps({"quick": {"seed": 4, "training": training}}))
+    assert not is_done(job, tmp_path)
+
+
+def test_a_baselines_cell_is_what_its_weights_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train_baseline = pytest.importorskip("model.baselines.train_baseline")
+    short = train_baseline.BaselineConfig(episodes=1)
+    monkeypatch.setattr(train_baseline, "BaselineConfig", lambda: short)
+    jobs, dashes = plan(["crossing"], ["EcoLight", "CoLight"], [2])
+    assert list(dashes) == [("crossing", "CoLight")]
+    run_job(jobs[0], tmp_path, lambda _fraction: None)
+    made = load_cell(tmp_path, "crossing", "EcoLight", 2)
+    assert made is not None
+    (row,) = evaluate("crossing", cell_file(tmp_path, "crossing", "EcoLight", 2).with_suffix(".npz"), [2])
+    assert made.outcomes == {"float": Outcome(row.average_travel_time_s, row.throughput_veh_per_min)}
+
+
+def test_jobs_are_the_same_whatever_the_cores() -> None:
+    """Ten flows of one light: two jobs of five; of three lights with twelve groups: four, four, two."""
+    jobs, _ = plan(["crossing", "arterial"], ["FixedTime", "FRAP"], range(10))
+    assert [(job.network, job.model, job.flows) for job in jobs] == [
+        ("crossing", "FixedTime", tuple(range(10))),
+        ("crossing", "FRAP", (0, 1, 2, 3, 4)),
+        ("crossing", "FRAP", (5, 6, 7, 8, 9)),
+        ("arterial", "FixedTime", tuple(range(10))),
+        ("arterial", "FRAP", (0, 1, 2, 3)),
+        ("arterial", "FRAP", (4, 5, 6, 7)),
+        ("arterial", "FRAP", (8, 9)),
+    ]
+
+
+def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
+    file = cell_file(tmp_path, "crossing", "SOTL", 0)
+    file.parent.mkdir(parents=True)
+    for text, fault in (("{", "not a cell"), ("{}", "version"), ('{"version": 1, "outcomes": {}}', "not a cell")):
+        file.write_text(text)
+        with pytest.raises(InputError, match=f"flow_0.json: .*{fault}"):
+            load_cell(tmp_path, "crossing", "SOTL", 0)
+
+
+def test_reports_hold_every_run(tmp_path: Path) -> None:
+    cells = [cell("Hangzhou1", "MaxPressure", k, rule=121.0 + k) for k in range(2)]
+    cells += [cell("Hangzhou1", "TinyLight.best", k, float=100.0, integer=101.0) for k in range(2)]
+    dashes = {("Atlanta", "MPLight"): "not alike"}
+    write_report(tmp_path / "out", cells, dashes, "TinyLight.best, integer", "tinylight table")
+    with (tmp_path / "out.csv").open() as stream:
+        lines = list(csv.DictReader(stream))
+    assert [(line["model"], line["arithmetic"], line["flow"]) for line in lines] == [
+        ("MaxPressure", "rule", "0"), ("MaxPressure", "rule", "1"),
+        ("TinyLight.best", "float", "0"), ("TinyLight.best", "integer", "0"),
+        ("TinyLight.best", "float", "1"), ("TinyLight.best", "integer", "1"),
+    ]  # fmt: skip
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert content["dashes"] == [{"network": "Atlanta", "model": "MPLight", "why": "not alike"}]
+    assert len(content["made_from"]) == 2 and len(content["rows"]) == 3 and len(content["pairs"]) == 2
+    text = (tmp_path / "out.md").read_text()
+    assert "| TinyLight.best, integer | 101.00 ± 0.00 | 102.87 ± 2.98 |" in text
+    assert "| Hangzhou1 | MaxPressure | +20.50 ± 0.50 | 0/2 | 0.500 |" in text
+
+
+def table_command(work: Path, *more: str) -> list[str]:
+    models = ["--models", "FixedTime,MaxPressure,SOTL", "--networks", "crossing,arterial"]
+    return [sys.executable, "-m", "tinylight.cli", "table", *models, "--work", str(work), "--processes", "1", *more]
+
+
+def figures(file: Path) -> list[tuple[str, ...]]:
+    with file.open() as stream:
+        return [tuple(value for name, value in line.items() if name != "wall_s") for line in csv.DictReader(stream)]
+
+
+def test_killed_in_the_middle_it_goes_on_and_ends_the_same(tmp_path: Path) -> None:
+    work = tmp_path / "killed"
+    process = subprocess.Popen(table_command(work), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline_s = time.monotonic() + 120
+    while not list(work.rglob("flow_9.json")):
+        assert time.monotonic() < deadline_s and process.poll() is None
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = {file: file.stat().st_mtime_ns for file in work.rglob("flow_*.json")}
+    assert 0 < len(kept) < 60
+    finished = {file for file in kept if (file.parent / "flow_9.json").is_file()}
+    assert subprocess.run(table_command(work), capture_output=True).returncode == 0
+    assert len(list(work.rglob("flow_*.json"))) == 60
+    assert all(file.stat().st_mtime_ns == kept[file] for file in finished)
+    whole = tmp_path / "whole"
+    assert subprocess.run(table_command(whole), capture_output=True).returncode == 0
+    assert figures(work / "table.csv") == figures(whole / "table.csv")
+    assert len(figures(work / "table.csv")) == 60
+
+
+def test_report_only_shows_what_is_there_and_runs_nothing(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    empty = subprocess.run(table_command(work, "--report-only"), capture_output=True, text=True)
+    assert empty.returncode == 2 and "holds no finished run" in empty.stderr
+    save_cell(work, cell("crossing", "SOTL", 4, rule=100.0))
+    run = subprocess.run(table_command(work, "--report-only"), capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert figures(work / "table.csv") == [("crossing", "SOTL", "rule", "4", "4", "100.0", "10.0")]
+    assert len(list(work.rglob("flow_*.json"))) == 1
+
+
+def test_bad_input_ends_with_code_2(tmp_path: Path) -> None:
+    for more in (["--models", "Nobody"], ["--networks", "nowhere"], ["--flows", "9-12"], ["--reference", "Nobody"]):
+        run = subprocess.run(table_command(tmp_path, "--flows", "0", *more), capture_output=True, text=True)
+        assert run.returncode == 2, more
+        assert more[1].split("-")[-1] in run.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in PAPER_NETWORKS if name != "Hangzhou1"])  # its own is older: docs/results
+def test_a_papers_network_comes_with_the_tables_policy_of_flow_0(name: str) -> None:
+    table = load_policy(COMMITTED.parent / "policies" / name / "flow_0.json")
+    assert load_policy(pretrained_policy(name)).sha256 == table.sha256
+
+
+@pytest.mark.parametrize("reference", ["Nobody", "TinyLight.paper", "CoLight"])
+def test_a_reference_that_will_not_be_is_refused_before_the_runs(
+    reference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CoLight can't do the crossing; TinyLight has two rows."""
+    monkeypatch.setattr("model.report.run.run_jobs", lambda *_, **__: pytest.fail("it ran"))
+    models = "FixedTime,CoLight,TinyLight.paper"
+    options = ["--models", models, "--networks", "crossing", "--flows", "0", "--work", str(tmp_path / "w")]
+    assert tinylight("table", *options, "--reference", reference) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"tinylight: --reference: no row '{reference}'") and line.count("\n") == 1
+    assert line.endswith(" FixedTime, TinyLight.paper, float, TinyLight.paper, integer\n")
+
+
+def test_the_committed_policies_are_those_that_ran_on_the_chip_and_beat_the_papers_table() -> None:
+    runs = json.loads((COMMITTED.parent / "on_chip.json").read_text())["runs"]
+    assert all(run["passed"] and run["unequal"] == 0 for run in runs)
+    for name in PAPER_NETWORKS:
+        mine = {run["flow"]: run for run in runs if run["network"] == name}
+        assert sorted(mine) == list(range(10))
+        for flow, run in mine.items():
+            policy = load_policy(COMMITTED.parent / "policies" / name / f"flow_{flow}.json")
+            assert (policy.network, policy.provenance.flow, policy.sha256) == (name, flow, run["policy_sha256"])
+            assert policy.provenance.settings["max_parameters"] == 1001
+            assert policy.measured[0].integer_average_travel_time_s == run["average_travel_time_s"]
+        time_s = summarise([run["average_travel_time_s"] for run in mine.values()])
+        assert time_s.mean < min(cell.travel_time_s.mean for cell in paper_models(name).values())

@@ -1,0 +1,243 @@
+"""The lights, second by second, for each clearance and for a minimum green."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streetflow.control.clearance import CLEARANCES, derive_clearance
+from streetflow.control.intersection import Intersection, signalled_intersections
+from streetflow.control.signals import Signals
+from streetflow.errors import InputError
+from streetflow.networks.catalogue import find_network
+from streetflow.roadnet.json_reader import read_json
+
+# Phase 0 opens nothing, so action 0 is phase 1, action 1 phase 2, action 2 phase 3.
+LIGHT = Intersection(
+    id="a",
+    number=1,
+    phase_count=4,
+    phases=(1, 2, 3),
+    in_roads=("w", "s"),
+    out_roads=("e",),
+    in_lanes=(0, 1),
+    out_lanes=(2,),
+    in_road_lanes=((0,), (1,)),
+    lane_links=((0, 2), (1, 2)),
+    first_lane_link=0,
+    centre_m=(0.0, 0.0),
+    phase_lane_links=((0,), (1,), (0, 1)),
+)
+HOLD = np.full((1, 3, 3), -1, np.int32)
+# A table that gives every pair of actions its own clearance phase: 100 + 10 * old + new.
+CLEAR = (100 + 10 * np.arange(3)[None, :, None] + np.arange(3)[None, None, :]).astype(np.int32)
+
+
+def second_by_second(signals: Signals, actions: list[int]) -> list[tuple[int, int, int]]:
+    """(phase shown, current action, elapsed) after each second's update; ``actions`` holds one a second."""
+    table = []
+    for action in actions:
+        signals.advance(np.array([action], np.int32), 1)
+        table.append((int(signals.shown_phase[0]), int(signals.current_action[0]), int(signals.elapsed_s[0])))
+    return table
+
+
+def started(clearance_phases: np.ndarray, min_green_s: int = 0) -> Signals:
+    signals = Signals([LIGHT], clearance_phases, 3, min_green_s)
+    signals.reset()
+    return signals
+
+
+def test_start_shows_action_0_and_counts_it() -> None:
+    """Not the file's phase 0, which opens nothing: found by comparing with the released experiment."""
+    signals = Signals([LIGHT], HOLD, 3)
+    assert signals.reset().tolist() == [-1, 1, -1]  # phase 1 at intersection number 1
+    assert second_by_second(signals, [0, 0, 0]) == [(1, 0, 1), (1, 0, 2), (1, 0, 3)]
+
+
+def test_reset_forgets_everything() -> None:
+    signals = started(CLEAR)
+    second_by_second(signals, [2] * 9 + [1])
+    signals.reset()
+    assert second_by_second(signals, [0, 0]) == [(1, 0, 1), (1, 0, 2)]
+
+
+CHANGES = {
+    # After 3 s with action 0, action 2 comes at second 3 and shows at second 6.
+    "hold": (HOLD, [(1, 0, 1), (1, 0, 2), (1, 0, 3), (3, 2, 1), (3, 2, 2), (3, 2, 3)]),
+    "clearance phase": (CLEAR, [(102, 0, 1), (102, 0, 2), (102, 0, 3), (3, 2, 1), (3, 2, 2), (3, 2, 3)]),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_change_shows_after_three_seconds(kind: str) -> None:
+    table, expected = CHANGES[kind]
+    signals = started(table)
+    second_by_second(signals, [0, 0, 0])
+    assert second_by_second(signals, [2] * 6) == expected
+
+
+def test_change_back_runs_through_a_clearance_of_its_own() -> None:
+    signals = started(CLEAR)
+    second_by_second(signals, [2] * 5)
+    assert second_by_second(signals, [1] * 4) == [(121, 2, 1), (121, 2, 2), (121, 2, 3), (2, 1, 1)]
+
+
+def test_begun_change_is_carried_through() -> None:
+    """The action changes again one second into the clearance: what the yellow announced comes first."""
+    signals = started(CLEAR)
+    assert second_by_second(signals, [2, 1, 1, 1, 1, 1, 1, 1]) == [
+        (102, 0, 1), (102, 0, 2), (102, 0, 3), (3, 2, 1), (121, 2, 1), (121, 2, 2), (121, 2, 3), (2, 1, 1),
+    ]  # fmt: skip
+
+
+def test_min_green_delays_the_change_only() -> None:
+    signals = started(CLEAR, min_green_s=5)
+    second_by_second(signals, [0] * 6)
+    second_by_second(signals, [1] * 4)  # 3 s clearance, then green for the first second
+    rows = second_by_second(signals, [2] * 9)
+    assert rows[:4] == [(2, 1, 2), (2, 1, 3), (2, 1, 4), (2, 1, 5)]  # green for 5 s in all
+    assert rows[4:8] == [(112, 1, 1), (112, 1, 2), (112, 1, 3), (3, 2, 1)]
+
+
+def test_negative_min_green_is_refused() -> None:
+    with pytest.raises(InputError, match="min_green_s: must not be negative, is -1"):
+        Signals([LIGHT], HOLD, 3, min_green_s=-1)
+
+
+@pytest.mark.parametrize("min_green_s", [0, 7])
+def test_many_seconds_at_once_equal_single_seconds(min_green_s: int) -> None:
+    """Two lights, random actions: the runs of one long advance hold the same phases at the same seconds."""
+    rng = np.random.default_rng(5)
+    lights = [LIGHT, Intersection(**{**LIGHT.__dict__, "id": "b", "number": 2})]
+    table = np.concatenate([CLEAR, CLEAR])
+    whole, single = Signals(lights, table, 3, min_green_s), Signals(lights, table, 3, min_green_s)
+    single.reset()
+    shown = np.maximum(whole.reset(), 0)
+    for _ in range(50):
+        actions = rng.integers(0, 3, 2).astype(np.int32)
+        seconds = int(rng.integers(1, 12))
+        expanded = []
+        for phases, run_s in whole.advance(actions, seconds):
+            if phases is not None:
+                shown = np.where(phases >= 0, phases, shown)
+            expanded += [shown.tolist()] * run_s
+        expected = []
+        for _ in range(seconds):
+            single.advance(actions, 1)
+            expected.append([0, *single.shown_phase.tolist()])
+        assert expanded == expected
+
+
+def small_roadnet(tmp_path: Path) -> Path:
+    """A crossing of two one-way streets; phase 0 opens nothing. One number has more digits than a double."""
+    centre = {"id": "c", "point": {"x": 0, "y": 0}, "width": 5.000000000000000055511151, "virtual": False}
+    ends = {"w": (-100, 0), "e": (100, 0), "s": (0, -100), "n": (0, 100)}
+    roads = [{"id": f"from_{k}", "startIntersection": k, "endIntersection": "c"} for k in ("w", "s")] + [
+        {"id": f"to_{k}", "startIntersection": "c", "endIntersection": k} for k in ("e", "n")
+    ]
+    for road in roads:
+        start, end = (ends.get(road[k], (0, 0)) for k in ("startIntersection", "endIntersection"))
+        road["points"] = [{"x": x, "y": y} for x, y in (start, end)]  # type: ignore[assignment]
+        road["lanes"] = [{"width": 3, "maxSpeed": 11.11}]  # type: ignore[assignment]
+    links = [
+        ("go_straight", "w", "e"),
+        ("turn_left", "w", "n"),
+        ("go_straight", "s", "n"),
+        ("turn_right", "s", "e"),
+    ]
+    centre["roads"] = [road["id"] for road in roads]
+    centre["roadLinks"] = [
+        {
+            "type": kind,
+            "startRoad": f"from_{a}",
+            "endRoad": f"to_{b}",
+            "laneLinks": [{"startLaneIndex": 0, "endLaneIndex": 0}],
+        }
+        for kind, a, b in links
+    ]
+    opened = [[], [0, 1, 3], [2, 3], [0, 3]]
+    centre["trafficLight"] = {"lightphases": [{"time": 5, "availableRoadLinks": each} for each in opened]}
+    rim = [{"id": k, "point": {"x": x, "y": y}, "virtual": True, "roads": []} for k, (x, y) in ends.items()]
+    file = tmp_path / "roadnet.json"
+    text = json.dumps({"intersections": [centre, *rim], "roads": roads})
+    file.write_text(text.replace('"width": 5.0', '"width": 5.000000000000000055511151'))
+    return file
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def opened_by(file: Path) -> list[list[int]]:
+    return [phase["availableRoadLinks"] for phase in read_json(file)["intersections"][0]["trafficLight"]["lightphases"]]
+
+
+def test_hold_changes_nothing(own_cache: Path) -> None:
+    file = small_roadnet(own_cache)
+    table = derive_clearance(file, "hold")
+    assert table.roadnet_file == file
+    assert (table.phases == -1).all() and table.phases.shape == (1, 3, 3)
+
+
+def test_yellow_keeps_what_goes_on(own_cache: Path) -> None:
+    file = small_roadnet(own_cache)
+    table = derive_clearance(file, "yellow")
+    phases = opened_by(table.roadnet_file)
+    assert phases[:4] == opened_by(file)
+    between = [[phases[table.phases[0, a, b]] for b in range(3)] for a in range(3)]
+    assert between == [
+        [[0, 1, 3], [3], [0, 3]],
+        [[3], [2, 3], [3]],
+        [[0, 3], [3], [0, 3]],
+    ]
+
+
+def test_all_red_closes_everything(own_cache: Path) -> None:
+    table = derive_clearance(small_roadnet(own_cache), "all_red")
+    phases = opened_by(table.roadnet_file)
+    assert len(phases) == 5
+    assert (table.phases == 4).all() and phases[4] == []
+
+
+@pytest.mark.parametrize("clearance", CLEARANCES)
+def test_derived_roadnet_keeps_every_digit_and_the_actions(own_cache: Path, clearance: str) -> None:
+    file = small_roadnet(own_cache)
+    derived = derive_clearance(file, clearance).roadnet_file
+    assert '"width": 5.000000000000000055511151' in derived.read_text()
+    before, after = read_json(file), read_json(derived)
+    for content in (before, after):
+        del content["intersections"][0]["trafficLight"]["lightphases"][4:]
+    assert after == before
+
+
+def test_derivation_follows_a_changed_file(own_cache: Path) -> None:
+    file = small_roadnet(own_cache)
+    first = derive_clearance(file, "yellow").roadnet_file
+    file.write_text(file.read_text().replace("11.11", "13.5"))
+    second = derive_clearance(file, "yellow").roadnet_file
+    assert first != second and "13.5" in second.read_text()
+
+
+def test_unknown_clearance_is_an_input_error(own_cache: Path) -> None:
+    with pytest.raises(InputError, match="flashing: unknown; there are hold, yellow, all_red"):
+        derive_clearance(small_roadnet(own_cache), "flashing")
+
+
+def test_right_turns_of_the_crossing_stay_open_in_yellow() -> None:
+    network = find_network("crossing")
+    (light,) = signalled_intersections(network.roadnet_file)
+    table = derive_clearance(network.roadnet_file, "yellow")
+    phases = opened_by(table.roadnet_file)
+    rights = [i for i, link in enumerate(read_json(network.roadnet_file)["intersections"][0]["roadLinks"])
+              if link["type"] == "turn_right"]  # fmt: skip
+    assert light.action_count == 8 and len(rights) == 4
+    for a in range(8):
+        for b in range(8):
+            expected = sorted(set(phases[a]) & set(phases[b]))
+            assert phases[table.phases[0, a, b]] == expected and set(rights) <= set(expected)

@@ -1,0 +1,136 @@
+"""Every option and argument that names a file is given a folder, and the other way round: one line, exit code 2, no harm."""
+
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+import typer
+
+from tests.helpers.run_cli import tinylight
+from tinylight.cli import COMMANDS, app
+
+EVALUATE = "evaluate --network crossing --flows 0 --agent"
+REPLAY = "replay --network crossing --out"
+TABLE = "table --networks crossing --models SOTL --flows 0"
+TRAIN = "train --network crossing --search-episodes 1 --refine-episodes 1 --out"
+NAMES_A_FILE = [
+    "board --policy",
+    "board --bootloader",
+    "board --link",
+    "check crossing --json",
+    "cost --policy",
+    "cost --figure",
+    "cost --table",
+    "cost --json",
+    EVALUATE,
+    f"{EVALUATE} SOTL --trips",
+    f"{EVALUATE} SOTL --json",
+    "hil --policy",
+    "hil --json",
+    "hil --board",
+    "make-network new --noise 60 --from",
+    "networks --json",
+    "plot",
+    "plot log.csv --out",
+    f"{REPLAY} page.html --agent",
+    REPLAY,
+    f"{REPLAY} page.html --json",
+    "share",
+    "size --policy",
+    "size --against",
+    "size --json",
+    TRAIN,
+    f"{TRAIN} policy.json --log",
+    f"{TRAIN} policy.json --json",
+]
+NAMES_A_FOLDER = [f"{TABLE} --work", f"{TABLE} --report-only --work", "make-network"]
+ANY_NAME = ["table --out"]  # the beginning of three files' names
+
+
+def refused(command: str, place: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    if command.startswith("train"):
+        pytest.importorskip("torch", reason="torch is not installed (extra: train)")
+    if "figure" in command or command.startswith("plot"):
+        pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra: plot)")
+    monkeypatch.setattr("hil.boards.port_server.PortServer.run", lambda self: self._listener.close())
+    before = sorted(Path.cwd().rglob("*"))
+    assert tinylight(*command.split(), place) == 2
+    out, error = capsys.readouterr()
+    assert error.startswith("tinylight: ") and error.endswith("\n") and "\n" not in error[:-1]
+    assert Path(place).parts[0] in error and "Errno" not in error
+    assert not out or command.startswith("board")
+    assert sorted(Path.cwd().rglob("*")) == before
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder and a file to name wrongly."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("folder", "folder.png"):
+        (tmp_path / name).mkdir()
+    for name in ("file", "file.png"):
+        (tmp_path / name).write_text("{}")
+
+
+@pytest.mark.parametrize("command", NAMES_A_FILE)
+def test_a_folder_where_a_file_should_be(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused(command, "folder.png" if command.startswith("plot log") else "folder", capsys, monkeypatch)
+
+
+@pytest.mark.parametrize("command", NAMES_A_FOLDER)
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_file_where_a_folder_should_be(
+    command: str, place: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused(command, place, capsys, monkeypatch)
+
+
+@pytest.mark.parametrize("command", [each for each in NAMES_A_FILE if not each.startswith("share")])
+def test_a_file_in_the_place_of_the_folder_that_a_file_should_be_in(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused(command, "file/below.png", capsys, monkeypatch)
+
+
+def with_values() -> list[tuple[str, str]]:
+    """Every command with every option that takes a value, and with its argument."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    return [
+        (name, parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar)
+        for name, command in commands.items()
+        for parameter in command.params
+        if not getattr(parameter, "is_flag", False)
+    ]
+
+
+@pytest.mark.parametrize(("command", "option"), with_values())
+def test_an_empty_value_is_refused(command: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything else is found out, and nowhere taken for the default or this folder."""
+    before = sorted(Path.cwd().rglob("*"))
+    assert tinylight(command, *([option] if option.startswith("-") else []), "") == 2
+    out, error = capsys.readouterr()
+    assert (out, error) == ("", f"tinylight: {option}: has no value; see tinylight {command} --help\n")
+    assert sorted(Path.cwd().rglob("*")) == before
+
+
+def test_an_empty_value_among_others_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tinylight("hil", "--network", "crossing", "--network=", "--board", "host") == 2
+    assert capsys.readouterr().err == "tinylight: --network: has no value; see tinylight hil --help\n"
+    assert tinylight("check", "crossing", "") == 2
+    assert "has no value" in capsys.readouterr().err
+
+
+def test_no_place_is_forgotten() -> None:
+    """What commands take as a path; a few take names too, and are in the lists without being asked for here."""
+    group = typer.main.get_command(app)
+    for function in COMMANDS:
+        name = function.__name__.replace("_", "-")
+        parameters = {each.name: each for each in group.commands[name].params}  # type: ignore[attr-defined]
+        for argument, kind in get_type_hints(function).items():
+            if "Path" in str(kind):
+                parameter = parameters[argument]
+                last = f" {parameter.opts[0]}" if parameter.opts[0].startswith("-") else ""
+                listed = [each for each in NAMES_A_FILE + NAMES_A_FOLDER + ANY_NAME if each.startswith(name)]
+                assert any(each.endswith(last) if last else each == name for each in listed), f"{name}{last or argument}"

@@ -1,0 +1,170 @@
+"""`tinylight hil`: traffic with the chip in the loop, judged."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streetflow.errors import InputError
+from streetflow.near import or_else
+from tinylight.commands.options import ClearanceOption, EngineOption, JsonOption, KernelOption
+from tinylight.console import console, progress_bar, require_writable, say, show
+
+if TYPE_CHECKING:
+    from hil.boards.find_port import Candidate
+    from hil.loop.job import Job
+    from hil.loop.verdict import Verdict
+
+BOARDS = ("one", "per-intersection")
+
+
+def hil(
+    board: Annotated[
+        str,
+        typer.Option(
+            metavar="simavr|host|auto|URL",
+            help="Where the policy runs: simavr (emulated ATmega328P), host (the firmware built for this machine), or a real "
+            "board's serial port or pyserial URL, such as /dev/ttyUSB0 or rfc2217://bench:4000; auto finds the port.",
+        ),
+    ] = "simavr",
+    network: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Road network (may be given more than once). Default: all at hand that a trained policy exists for.",
+        ),
+    ] = None,
+    flow: Annotated[int, typer.Option(metavar="K", min=0, help="Which demand file of the network: flow_K.json.")] = 0,
+    policy: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Policy file. Default: the trained policy that comes with the network."),
+    ] = None,
+    engine: EngineOption = "builtin",
+    f_cpu: Annotated[int, typer.Option("--f-cpu", metavar="HZ", help="Clock of the chip.")] = 16_000_000,
+    baud: Annotated[int, typer.Option(metavar="N", help="Speed of the serial line.")] = 115_200,
+    clearance: ClearanceOption = None,
+    budget: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.001, help="What a decision may take, round trip, retries included.")
+    ] = 0.1,
+    faults: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Put faults on the line and the chip on purpose, such as bytes=0.05,reset@40,silence@90:2,seed=7 "
+            "(docs/faults.md).",
+        ),
+    ] = None,
+    kernel: KernelOption = "auto",
+    boards: Annotated[
+        str,
+        typer.Option(
+            metavar="one|per-intersection",
+            help="One chip for all intersections of a network, or one for each, side by side (real ones: --board URL,URL,...).",
+        ),
+    ] = "one",
+    logits: Annotated[
+        bool,
+        typer.Option(help="Fetch all logits of every decision, instead of comparing their CRC."),
+    ] = False,
+    min_green: Annotated[
+        int, typer.Option("--min-green", metavar="S", min=0, max=255, help="Seconds that a light stays green at least.")
+    ] = 0,
+    json_file: JsonOption = None,
+) -> None:
+    """Run traffic with the chip in the loop, and judge it.
+
+    The simulator steps the network; at every decision the features go over the serial line to the board, which runs the pruned
+    8-bit network and answers with the phase. The verdict covers latency (0.1 s), flash and RAM, equality with the integer
+    reference on every logit (by their CRC), and the traffic's travel time. Exit code 1 if any verdict fails.
+    """
+    from hil.boards.find_port import AUTO, find_port
+    from hil.loop.fault_spec import FaultSpec
+    from hil.loop.job import Job
+    from hil.loop.summary import summary_row, summary_table
+    from hil.loop.verdict import latency_table, verdict_table
+    from model import pretrained_policies
+    from tinylight.json_file import write_json
+
+    if network:
+        names = network
+    elif policy is not None:
+        from model.policy.file import load_policy
+
+        names = [load_policy(policy).network]
+    else:
+        from streetflow.networks.catalogue import list_networks
+
+        names = [entry.name for entry in list_networks() if entry.name in pretrained_policies()]
+    require_writable(json_file)
+    if board == AUTO:
+        found = find_port(_choose if sys.stdin.isatty() else None)
+        say(f"board: {found}")
+        board = found.port
+    if boards not in BOARDS:
+        raise InputError("--boards", "", f"unknown layout {boards!r}{or_else(boards, BOARDS)}")
+    if boards == "one" and "," in board and not Path(board).exists():
+        raise InputError("--board", "", f"{board} are several boards: add --boards per-intersection")
+    jobs = [
+        Job.named(
+            name,
+            flow,
+            policy,
+            board=board,
+            engine=engine,
+            f_cpu_hz=f_cpu,
+            baud=baud,
+            clearance=clearance,
+            budget_s=budget,
+            faults=FaultSpec.parse(faults) if faults is not None else None,
+            kernel=kernel,
+            logits=logits,
+            boards=boards,
+            min_green_s=min_green,
+        )
+        for name in names
+    ]
+    verdicts = []
+    for job in jobs:
+        verdict = _run_with_progress(job)
+        title = f"{job.network.name}, flow {job.flow}, on {job.board} at {job.f_cpu_hz / 1e6:g} MHz, {job.baud} baud"
+        show(verdict_table(verdict, title))
+        if "latency" in verdict.figures:
+            show(latency_table(verdict))
+        say(
+            "; ".join(f"{key} {value}" for key, value in verdict.provenance.items() if "sha256" not in key),
+            style="dim",
+        )
+        console.print()
+        verdicts.append((job.network.name, verdict))
+    if len(verdicts) > 1:
+        rows = [summary_row(name, verdict) for name, verdict in verdicts]
+        show(summary_table(rows, "all runs (largest of each figure)"))
+    passed = all(verdict.passed for _, verdict in verdicts)
+    if json_file is not None:
+        runs = [verdict.as_dict() for _, verdict in verdicts]
+        write_json({"passed": passed, "runs": runs}, json_file)
+    say("PASS" if passed else "FAIL", style="bold green" if passed else "bold red")
+    raise typer.Exit(0 if passed else 1)
+
+
+def _choose(found: "Sequence[Candidate]") -> "Candidate":
+    for number, candidate in enumerate(found, 1):
+        say(f"{number}: {candidate}")
+    while True:
+        number = typer.prompt("which board", type=int)
+        if 1 <= number <= len(found):
+            return found[number - 1]
+
+
+def _run_with_progress(job: "Job") -> "Verdict":
+    from hil.loop.job import run_job
+
+    with progress_bar() as bar:
+        task = bar.add_task("starting", total=None)
+
+        def told(what: str, made: int, total: int) -> None:
+            bar.update(task, description=what, completed=made, total=total)
+
+        return run_job(job, progress=told)

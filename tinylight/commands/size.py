@@ -1,0 +1,62 @@
+"""`tinylight size`: what a policy takes of the chip."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tinylight.commands.options import JsonOption, KernelOption, NetworkOption
+from tinylight.console import console, require_writable, say, show
+
+
+def size(
+    policy: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Policy file. Default: the trained policy of the network."),
+    ] = None,
+    network: NetworkOption = "crossing",
+    f_cpu: Annotated[int, typer.Option("--f-cpu", metavar="HZ", help="Clock of the chip.")] = 16_000_000,
+    baud: Annotated[int, typer.Option(metavar="N", help="Speed of the serial line.")] = 115_200,
+    kernel: KernelOption = "auto",
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON of an earlier --json: show what has changed since."),
+    ] = None,
+    symbols: Annotated[bool, typer.Option("--symbols", help="One line per symbol instead of per object.")] = False,
+    json_file: JsonOption = None,
+) -> None:
+    """Build the firmware for a policy and show what it takes of the chip's flash and RAM, from the linker map.
+
+    The stack is the deepest that it can be, proven from the machine code. Exit code 1 if it doesn't fit.
+    """
+    from hil.build.firmware import build_firmware
+    from hil.build.footprint import measure
+    from hil.build.size_change import read_sizes, size_table
+    from hil.loop.job import trained_policy
+    from hil.loop.verdict import FLASH_LIMIT_BYTES, SRAM_LIMIT_BYTES, ram_bytes
+    from hil.wire.expected_firmware import require_possible
+    from model.policy.file import load_policy
+    from tinylight.json_file import write_json
+
+    require_writable(json_file)
+    require_possible(f_cpu, baud)
+    before = None if against is None else read_sizes(against)
+    file = policy or trained_policy(network)
+    parameters = sum(part.n_parameters for part in load_policy(file).intersections)
+    with console.status("building the firmware"):
+        firmware = build_firmware(file, target="uno_system", f_cpu_hz=f_cpu, baud=baud, kernel=kernel)
+        footprint = measure(firmware)
+    sizes = footprint.as_dict()
+    title = f"{file.name}: {parameters} parameters, kernel {firmware.kernel}"
+    show(size_table(sizes, before, title, "per_symbol" if symbols else "per_object"))
+    assert footprint.stack is not None
+    ram = ram_bytes(footprint, None)
+    say(f"flash {footprint.flash_bytes} of {FLASH_LIMIT_BYTES} B; RAM {ram} of {SRAM_LIMIT_BYTES} B, stack included")
+    chain = " > ".join(f"{name} {size}" for name, size in footprint.stack.program)
+    interrupt = " > ".join(f"{name} {size}" for name, size in footprint.stack.interrupt)
+    say(f"deepest stack {footprint.stack.total_bytes} B: {chain}; interrupt: {interrupt}")
+    say(f"linker map: {firmware.map}")
+    fits = footprint.flash_bytes <= FLASH_LIMIT_BYTES and ram <= SRAM_LIMIT_BYTES
+    if json_file is not None:
+        write_json(sizes | {"kernel": firmware.kernel, "fits": fits, "map": str(firmware.map)}, json_file)
+    raise typer.Exit(0 if fits else 1)

@@ -1,0 +1,162 @@
+"""`tinylight table`: the paper's Table 1, made again."""
+
+import shlex
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from streetflow.errors import InputError
+from streetflow.files import require_folder
+from streetflow.near import or_else
+from tinylight.console import progress_bar, require_writable, say, show
+
+if TYPE_CHECKING:
+    from model.report.compare import Row
+    from model.report.jobs import Job
+    from model.report.run import TableProgress
+    from streetflow.control.measures import Summary
+
+
+SIGNS = {"equal": "=", "within 2 sd": "≈", "better": "<", "worse": ">"}
+
+
+def table(
+    models: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Rows, separated by commas: rules, baselines, and TinyLight.paper or TinyLight.best for TinyLight with these "
+            "settings. `rules`, `baselines` and `all` stand for several.",
+        ),
+    ] = "rules",
+    networks: Annotated[
+        str, typer.Option(metavar="NAMES", help="Networks, separated by commas; `paper` stands for its six.")
+    ] = "paper",
+    flows: Annotated[str, typer.Option(metavar="0-9", help="Runs: flow k with engine seed k.")] = "0-9",
+    work: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", help="Where every finished run is kept: stopped or killed, the same command goes on."),
+    ] = Path("build/table"),
+    out: Annotated[
+        Path | None, typer.Option(metavar="STEM", help="Write STEM.csv, STEM.json and STEM.md. Default: WORK/table.")
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL", help="Row that the others are compared with, flow by flow. Default: TinyLight's integers."
+        ),
+    ] = None,
+    processes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Default: one a core.")] = None,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Run nothing: show and write what the work folder holds so far.")
+    ] = False,
+) -> None:
+    """Make the paper's Table 1: models x networks x ten runs, each trained and run per flow.
+
+    Mean and population deviation of travel time and throughput, with the paper's figures beside ours. All cores are used.
+    """
+    from model.report.compare import by_network, default_reference, table_rows
+    from model.report.jobs import expand_models, plan, planned_cells, planned_labels
+    from model.report.write import ordered, write_report
+    from streetflow.networks.catalogue import find_network, parse_flows
+
+    require_folder(work)
+    stem = out or work / "table"
+    if out is not None or work.is_dir():  # else the folder is made by the runs
+        require_writable(*(stem.with_suffix(suffix) for suffix in (".csv", ".json", ".md")))
+    names = ordered(_networks(networks))
+    count = min(len(find_network(name).flow_files) for name in names)
+    jobs, dashes = plan(names, expand_models(models), parse_flows(flows, count))
+    if reference is not None:
+        _require_row(reference, planned_labels(jobs))
+    if not report_only:
+        _run(jobs, work, processes)
+    cells = planned_cells(jobs, work)
+    if not cells:
+        raise InputError(work, "", "holds no finished run of this table")
+    rows = table_rows(cells)
+    chosen = reference or default_reference(rows)
+    _require_row(chosen, [row.label for row in rows])
+    write_report(stem, cells, dashes, chosen, "tinylight " + shlex.join(sys.argv[1:]))
+    for members in by_network(rows).values():
+        show(_shown(members))
+    say("= equal to the hundredth; ≈ < > mean travel time within two of the paper's deviations, below, above", style="dim")
+    for (network, model), why in dashes.items():
+        say(f"{model} on {network}: - ({why})", style="dim")
+    say(f"written: {stem}.csv, .json, .md")
+
+
+def _run(jobs: list["Job"], work: Path, processes: int | None) -> None:
+    from model.report.run import run_jobs
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[end]}"),
+    )
+    with progress_bar(*columns) as bar:
+        task = bar.add_task("table", total=None, end="")
+
+        def told(state: "TableProgress") -> None:
+            bar.update(task, completed=state.done_units, total=state.total_units, end=_expected_end(bar, task))
+            if state.finished is not None and not state.found:
+                bar.console.print(f"{state.finished}: {state.wall_s:.1f} s", style="dim", highlight=False)
+
+        run_jobs(jobs, work, processes=processes, progress=told)
+
+
+def _require_row(reference: str, labels: list[str]) -> None:
+    if reference not in labels:
+        raise InputError("--reference", "", f"no row {reference!r}{or_else(reference, dict.fromkeys(labels))}")
+
+
+def _networks(text: str) -> list[str]:
+    from model.report.paper_table import PAPER_NETWORKS
+    from streetflow.networks.catalogue import find_network
+
+    names = list(PAPER_NETWORKS) if text == "paper" else [name.strip() for name in text.split(",")]
+    if "" in names:
+        raise InputError("--networks", "", f"{text!r} leaves a name empty")
+    return [find_network(name).name for name in dict.fromkeys(names)]
+
+
+def _expected_end(bar: Progress, task: TaskID) -> str:
+    """Clock time of the expected end; nothing before there is a rate."""
+    rest_s = bar.tasks[task].time_remaining
+    return "" if rest_s is None else f"expected end {datetime.now() + timedelta(seconds=rest_s):%H:%M:%S}"
+
+
+def _shown(rows: list["Row"]) -> Table:
+    """One network's rows for the terminal."""
+    shown = Table(title=rows[0].network, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    shown.add_column("model", no_wrap=True)
+    for heading in ("travel time s", "paper", "veh/min", "paper"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    shown.add_column("", no_wrap=True)
+    for row in rows:
+        ours = [row.travel_time_s, row.throughput_veh_per_min]
+        papers = [None, None] if row.paper is None else [row.paper.travel_time_s, row.paper.throughput_veh_per_min]
+        figures = [_sd(each) for pair in zip(ours, papers, strict=True) for each in pair]
+        shown.add_row(row.label, *figures, SIGNS.get(row.verdict, row.verdict))
+    return shown
+
+
+def _sd(summary: "Summary | None") -> str:
+    return "-" if summary is None else f"{summary.mean:.2f} ± {summary.deviation:.2f}"

@@ -1,0 +1,249 @@
+"""`tinylight train`: from traffic to a policy file."""
+
+import ast
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from streetflow.errors import InputError
+from streetflow.near import or_else
+from tinylight.commands.options import JsonOption, NetworkOption
+from tinylight.console import progress_bar, require_writable, say, show
+
+if TYPE_CHECKING:
+    from streetflow.networks.catalogue import Network
+
+DEVICES = ("cpu", "cuda")
+
+
+def train(
+    context: typer.Context,
+    network: NetworkOption,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Policy file to write.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="TinyLight, or a baseline of the paper: EcoLight, CoLight, FRAP, MPLight, TLRP. A baseline takes --flow, "
+            "--seed and --clearance, and FILE is its weights (npz).",
+        ),
+    ] = "TinyLight",
+    flow: Annotated[int, typer.Option(metavar="K", min=0, help="Demand to train on: flow_K.json.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of all randomness: same seed, same file.")] = 0,
+    replicas: Annotated[
+        int,
+        typer.Option(
+            metavar="R",
+            min=1,
+            help="Train the seeds S to S+R-1 side by side and keep the one that does best on the training flow.",
+        ),
+    ] = 1,
+    features: Annotated[
+        str,
+        typer.Option(
+            metavar="PRESET|NAMES",
+            help="Features to search: all (37), release (11), deployable (13: loop detectors and a clock), or names separated "
+            "by commas.",
+        ),
+    ] = "release",
+    clearance: Annotated[
+        str, typer.Option("--clearance", metavar="hold|yellow|all_red", help="What the light shows between two phases.")
+    ] = "hold",
+    search_episodes: Annotated[int, typer.Option(metavar="N", help="Episodes with the super-graph.")] = 64,
+    refine_episodes: Annotated[int, typer.Option(metavar="N", help="Episodes with the sub-graph.")] = 128,
+    max_parameters: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Largest sub-graph of an intersection, in weights and biases. Default: any."),
+    ] = None,
+    kept_features: Annotated[int, typer.Option(metavar="N", help="Features that the sub-graph keeps.")] = 2,
+    kept_episodes: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Also try the weights after the N best refinement episodes; the best integers on the training flow stay.",
+        ),
+    ] = 0,
+    also_flows: Annotated[
+        str,
+        typer.Option(metavar="K,L-M", help="Flows to train on in turn with flow K; the network's others are held out."),
+    ] = "",
+    share: Annotated[bool, typer.Option("--share", help="One network for all intersections, which must be alike.")] = False,
+    double_q: Annotated[bool, typer.Option("--double-q", help="Double Q-learning.")] = False,
+    updates_per_decision: Annotated[int, typer.Option(metavar="N", help="Minibatches learnt per decision.")] = 1,
+    halve_every: Annotated[int, typer.Option(metavar="N", help="Refinement episodes until the learning rate halves.")] = 10,
+    rounded_episodes: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="The refinement's last N episodes act and learn through the chip's rounding.",
+        ),
+    ] = 0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Any other field of TrainingConfig (model/search/config.py), e.g. gamma=0.95."
+        ),
+    ] = None,
+    threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads; the result doesn't depend on it.")] = 2,
+    device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where the networks train.")] = "cpu",
+    max_cycles: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Most cycles of a decision, as the chip's fitted model foretells."),
+    ] = None,
+    max_flash_bytes: Annotated[
+        int | None, typer.Option(metavar="N", help="Largest firmware with one intersection, as the model foretells.")
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="Write loss, entropies and travel time of every episode here.")
+    ] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Train a policy: search the super-graph, prune it to two features and one component a layer, refine, quantise.
+
+    The defaults are the paper's. Every 16 episodes it writes FILE.checkpoint: stopped later, the same command goes on from
+    there and ends with the same policy as without the stop.
+    """
+    try:
+        import torch
+    except ImportError as fault:
+        raise InputError("tinylight train", "", "needs PyTorch: pip install 'tinylight-hil[train]'") from fault
+    from model.policy.file import CHIP_INPUTS
+    from model.search.config import TrainingConfig, settings_from
+    from model.train.log import write_log
+    from model.train.search_and_refine import EpisodeRow, Progress
+    from model.train.train_policy import searched_features, train_policy
+    from streetflow.networks.catalogue import find_network, parse_flows
+    from tinylight.json_file import write_json
+
+    if device not in DEVICES:
+        raise InputError("--device", "", f"unknown device {device!r}{or_else(device, DEVICES)}")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device", "", "PyTorch finds no CUDA device here")
+    checkpoint = out.with_name(f"{out.name}.checkpoint")
+    require_writable(out, checkpoint, log, json_file)
+    found = find_network(network)
+    found.flow_file(flow)
+    if model != "TinyLight":
+        _require_baseline_options(context)
+        _train_baseline(model, found, flow, seed, clearance, out)
+        return
+    options: dict[str, Any] = dict(
+        search_episodes=search_episodes,
+        refine_episodes=refine_episodes,
+        max_parameters=max_parameters,
+        max_cycles=max_cycles,
+        max_flash_bytes=max_flash_bytes,
+        kept_features=kept_features,
+        kept_episodes=kept_episodes,
+        also_flows=tuple(parse_flows(also_flows, len(found.flow_files), "--also-flows")) if also_flows else (),
+        share=share,
+        double_q=double_q,
+        updates_per_decision=updates_per_decision,
+        halve_every=halve_every,
+        rounded_episodes=rounded_episodes,
+    )
+    changes = _changes(settings or [])
+    resume_from = checkpoint if checkpoint.is_file() else None
+    rows: list[EpisodeRow] = []
+
+    def source(name: str) -> tuple[str, str]:
+        return (f"--{name.replace('_', '-')}" if name in options.keys() - changes else f"--set: {name}"), ""
+
+    with settings_from(source), progress_bar() as bar:
+        config = TrainingConfig(**(options | changes))
+        task = bar.add_task(f"training on {network}, flow {flow}", total=search_episodes + refine_episodes)
+
+        def told(state: Progress) -> None:
+            if resume_from is not None and not rows:
+                say(f"going on from {checkpoint}", style="dim")
+            rows.extend(state.rows)
+            times = [row.average_travel_time_s for row in state.rows]
+            label = f"{state.rows[0].stage}: travel time {min(times):.1f} s"
+            bar.update(task, description=label, completed=state.done_episodes, total=state.total_episodes)
+
+        policy = train_policy(
+            found,
+            flow,
+            seed,
+            out,
+            replicas=replicas,
+            features=features,
+            clearance=clearance,
+            config=config,
+            threads=threads,
+            device=device,
+            progress=told,
+            checkpoint=checkpoint,
+            resume_from=resume_from,
+        )
+    checkpoint.unlink(missing_ok=True)
+    table = Table(title=f"{out}: policy {policy.sha256[:12]}", title_justify="left")
+    for heading in ("flow", "float: travel time s", "integers: travel time s"):
+        table.add_column(heading, justify="right")
+    for row in policy.measured:
+        table.add_row(str(row.flow), f"{row.float_average_travel_time_s:.3f}", f"{row.integer_average_travel_time_s:.3f}")
+    show(table)
+    for part in policy.intersections:
+        kept = " + ".join(f"{feature.name} ({feature.width})" for feature in part.features)
+        say(f"{part.id}: {kept} -> {part.hidden[0]} -> {part.hidden[1]} -> {len(part.phases)}, {part.n_parameters} parameters")
+        if part.n_inputs > CHIP_INPUTS:
+            say(
+                f"{part.id}: {part.n_inputs} values, more than the {CHIP_INPUTS} that a request to the chip carries; "
+                "--max-parameters keeps to features that fit",
+                style="yellow",
+            )
+    if log is not None:
+        write_log(rows, log, searched_features(found, flow, features, config), config.layer2_dims, config.layer3_dims)
+    if json_file is not None:
+        write_json(policy.model_dump(mode="json", include={"sha256", "network", "provenance", "measured"}), json_file)
+
+
+def _changes(settings: Sequence[str]) -> dict[str, Any]:
+    """The values of all `--set NAME=VALUE`; InputError for an unknown name or what is no value."""
+    from model.search.config import TrainingConfig
+
+    known = [field.name for field in dataclasses.fields(TrainingConfig)]
+    changes = {}
+    for each in settings:
+        name, equals, text = each.partition("=")
+        if name not in known:
+            raise InputError("--set", each[:60], f"must be NAME=VALUE with a name of the settings{or_else(name, known)}")
+        if not equals:
+            raise InputError("--set", name, f"needs a value: {name}=VALUE")
+        try:
+            changes[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            raise InputError("--set", name, f"{text[:60]!r} is neither a number nor a tuple of numbers") from None
+    return changes
+
+
+def _require_baseline_options(context: typer.Context) -> None:
+    """InputError for an option that would be without effect."""
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and option.name not in ("network", "out", "model", "flow", "seed", "clearance"):
+            raise InputError(option.opts[0], "", "a baseline has the paper's settings and doesn't take this")
+
+
+def _train_baseline(model: str, network: "Network", flow: int, seed: int, clearance: str, out: Path) -> None:
+    from model.baselines.train_baseline import train_baseline_files
+    from model.baselines.training import BaselineProgress
+    from model.evaluate import evaluate
+
+    with progress_bar() as bar:
+        task = bar.add_task(f"training {model} on {network.name}, flow {flow}", total=None)
+
+        def told(state: BaselineProgress) -> None:
+            label = f"{model}: travel time {state.average_travel_times_s[0]:.1f} s"
+            bar.update(task, description=label, completed=state.done_episodes, total=state.total_episodes)
+
+        (content,) = train_baseline_files(model, network, [(flow, seed, out)], clearance=clearance, progress=told)
+    (row,) = evaluate(network, out, [flow])
+    parameters = sum(array.size for name, array in content.arrays.items() if array.dtype.kind == "f")
+    say(f"{out}: {model}, weights {content.sha256[:12]}, {parameters} numbers")
+    say(f"flow {flow}: travel time {row.average_travel_time_s:.3f} s, throughput {row.throughput_veh_per_min:.3f} veh/min")

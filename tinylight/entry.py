@@ -1,0 +1,63 @@
+"""Where the command `tinylight` begins and ends: Ctrl-C is one line and exit code 130, whenever it comes; SIGTERM (from `kill`
+or a job's time limit) is the same with 143.
+
+While a command runs, both are Python's KeyboardInterrupt, so that what is open gets closed. Before it (Python imports for
+some tenths of a second) and after it (exit functions run) they leave at once. Nothing of ours is imported before that.
+"""
+
+import atexit
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def main() -> NoReturn:
+    """Entry point of the installed command."""
+    exit_code = 1  # after an exception that nobody foresaw
+    stopped_by: int = signal.SIGINT
+
+    def interrupt(number: int, _frame: object) -> NoReturn:
+        nonlocal stopped_by
+        stopped_by = number
+        raise KeyboardInterrupt
+
+    def leave() -> None:
+        """Python would go on with tearing down all modules, where Ctrl-C kills."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(exit_code)
+
+    _on_signals(_stop)
+    atexit.register(leave)  # the first to be registered is the last to run
+    from tinylight.cli import run
+    from tinylight.exit_codes import STOPPED
+
+    try:
+        try:
+            _on_signals(interrupt)
+            exit_code = run()
+        finally:
+            _on_signals(_stop)
+    except KeyboardInterrupt:  # on the way into `run` or out of it
+        _stop(stopped_by)
+    if exit_code == STOPPED:
+        exit_code = 128 + stopped_by
+    sys.exit(exit_code)
+
+
+def _on_signals(handler: Callable[..., Any]) -> None:
+    """Unless one is ignored, as a shell has Ctrl-C for what runs in the background."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _stop(number: int, *_: object) -> NoReturn:
+    try:
+        os.write(2, b"tinylight: stopped\n")
+    finally:
+        os._exit(128 + number)
