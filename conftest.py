@@ -4,10 +4,11 @@ import os
 import signal
 from pathlib import Path
 
-# Data sets beside the checkout are used without being named, as the Makefile does.
-_DATASETS = Path(__file__).resolve().parent.parent / "shared" / "datasets"
-if _DATASETS.is_dir():
-    os.environ.setdefault("TINYLIGHT_DATA", str(_DATASETS))
+# Data sets and recordings beside the checkout are used without being named; where there are none, their tests are skipped.
+_SHARED = Path(__file__).resolve().parent.parent / "shared"
+for _variable, _folder in (("TINYLIGHT_DATA", _SHARED / "datasets"), ("TINYLIGHT_SHARED", _SHARED)):
+    if _folder.is_dir():
+        os.environ.setdefault(_variable, str(_folder))
 
 # A shell's background job ignores Ctrl-C, and so would every process that it starts: some tests interrupt theirs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -1,23 +1,24 @@
-"""Where the shared reference data lie: data sets, golden traces. Tests skip, saying so, where they are missing."""
+"""Where data sets (TINYLIGHT_DATA) and the large recordings (TINYLIGHT_SHARED) are. Tests skip without them."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.places import ROOT
+GOLDEN = Path(os.environ.get("TINYLIGHT_SHARED") or "TINYLIGHT_SHARED") / "golden"
 
-SHARED = Path(os.environ.get("TINYLIGHT_SHARED", ROOT.parent / "shared"))
-GOLDEN = SHARED / "golden"
-DATASETS = SHARED / "datasets"
 
-needs_shared = pytest.mark.skipif(
-    not GOLDEN.is_dir(), reason=f"needs the shared reference data (TINYLIGHT_SHARED), not at {SHARED}"
-)
+def data_set(name: str) -> Path | None:
+    """The folder of a data set in a folder of TINYLIGHT_DATA, if it is there."""
+    folders = os.environ.get("TINYLIGHT_DATA", "").split(os.pathsep)
+    return next((Path(each) / name for each in folders if each and (Path(each) / name / "roadnet.json").is_file()), None)
 
 
 def needs_data_set(name: str) -> pytest.MarkDecorator:
     """Skips where the data set can't be found through TINYLIGHT_DATA."""
-    folders = os.environ.get("TINYLIGHT_DATA", "").split(os.pathsep)
-    found = any(folder and (Path(folder) / name / "roadnet.json").is_file() for folder in folders)
-    return pytest.mark.skipif(not found, reason=f"needs the data set {name} in a folder of TINYLIGHT_DATA")
+    return pytest.mark.skipif(data_set(name) is None, reason=f"needs the data set {name} in a folder of TINYLIGHT_DATA")
+
+
+def needs_recording(file: str) -> pytest.MarkDecorator:
+    """Skips where `golden/file` isn't in the folder TINYLIGHT_SHARED."""
+    return pytest.mark.skipif(not (GOLDEN / file).is_file(), reason=f"needs golden/{file} in the folder TINYLIGHT_SHARED")

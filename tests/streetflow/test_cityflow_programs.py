@@ -9,16 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import streetflow
-from tests.helpers.shared_data import DATASETS, GOLDEN, needs_shared
+from tests.helpers.golden import NETWORKS, network_folder, read_trace, trace_config, traces
 from tests.helpers.small_network import CAR, grid, line, write
-from tests.streetflow.test_engine_golden import LANE_CHANGE_TRACES, TRACES
 
 PROGRAMS = Path(__file__).parent / "programs"
-RECORDED = TRACES | LANE_CHANGE_TRACES
+OWN_LIGHTS = traces(["arterial_flow2_engine", "example_engine"])  # lights by the road network's plan
+ONE_LIGHT = traces(["crossing_flow1_random", "hangzhou1_flow2_random"])  # one intersection, set from outside
 
 
 @pytest.fixture
@@ -38,26 +37,17 @@ def run_program(monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def golden(name: str) -> dict[str, Any]:
-    with np.load(GOLDEN / f"{name}.npz") as file:
-        return {key: file[key] for key in file.files}
-
-
 def golden_config(folder: Path, name: str, **changes: object) -> Path:
-    """The config of a recorded run, on the data set's files where they lie."""
-    config = json.loads(str(golden(name)["config"]))
-    data_set = DATASETS / RECORDED[name]
-    config |= {"roadnetFile": f"{data_set}/{config['roadnetFile']}", "flowFile": f"{data_set}/{config['flowFile']}"}
+    """The config of a recorded run, on the network's files where they lie."""
     path = folder / "config.json"
-    path.write_text(json.dumps(config | changes))
+    path.write_text(json.dumps(trace_config(name) | changes))
     return path
 
 
-@needs_shared
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", traces(NETWORKS))
 def test_recorded_runs_by_names_with_any_number_of_threads(tmp_path: Path, run_program: Any, name: str, threads: int) -> None:
-    trace = golden(name)
+    trace = read_trace(name)
     phases = [[int(p) for p in row] if row[0] >= 0 else [] for row in trace["phase"]]
     schedule = tmp_path / "schedule.json"
     schedule.write_text(json.dumps({"intersections": trace["intersections"].tolist(), "phases": phases}))
@@ -70,19 +60,18 @@ def test_recorded_runs_by_names_with_any_number_of_threads(tmp_path: Path, run_p
         assert (running, travel_time) == (trace["running"][step], trace["average_travel_time"][step]), f"step {step}"
 
 
-@needs_shared
-def test_quick_start(tmp_path: Path, run_program: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    trace = golden("example_engine")
-    program = run_program("quick_start", golden_config(tmp_path, "example_engine"), 1000)
-    assert program["running"] == trace["running"].tolist()
-    assert program["average_travel_time"] == trace["average_travel_time"].tolist()
-    assert capsys.readouterr().out == "after 1000 s: 245 vehicles, average travel time 83.46 s\n"
+@pytest.mark.parametrize("name", OWN_LIGHTS)
+def test_quick_start(tmp_path: Path, run_program: Any, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    trace = read_trace(name)
+    running, times_s = (trace[key][:1000].tolist() for key in ("running", "average_travel_time"))
+    program = run_program("quick_start", golden_config(tmp_path, name), 1000)
+    assert (program["running"], program["average_travel_time"]) == (running, times_s)
+    assert capsys.readouterr().out == f"after 1000 s: {running[-1]} vehicles, average travel time {times_s[-1]:.2f} s\n"
 
 
-@needs_shared
-def test_data_access(tmp_path: Path, run_program: Any) -> None:
-    name = "example_engine"
-    trace = golden(name)
+@pytest.mark.parametrize("name", OWN_LIGHTS)
+def test_data_access(tmp_path: Path, run_program: Any, name: str) -> None:
+    trace = read_trace(name)
     program = run_program("data_access", golden_config(tmp_path, name), 300)
     lanes = trace["lanes"].tolist()
     speeds: dict[int, dict[str, float]] = {}
@@ -99,10 +88,9 @@ def test_data_access(tmp_path: Path, run_program: Any) -> None:
     assert program["message"] == "Vehicle 'no such vehicle' not found"
 
 
-@needs_shared
-def test_reinforcement_learning_loop(tmp_path: Path, run_program: Any) -> None:
-    name = "hangzhou1_flow2_random"
-    trace = golden(name)
+@pytest.mark.parametrize("name", ONE_LIGHT)
+def test_reinforcement_learning_loop(tmp_path: Path, run_program: Any, name: str) -> None:
+    trace = read_trace(name)
     hold, (signal,), lanes = int(trace["hold"]), trace["intersections"].tolist(), trace["lanes"].tolist()
     actions = trace["phase"][:1200:hold, 0].tolist()
     task = tmp_path / "task.json"
@@ -114,17 +102,15 @@ def test_reinforcement_learning_loop(tmp_path: Path, run_program: Any) -> None:
     assert program["episodes"] == [(counts, rewards, trace["average_travel_time"][ends[-1]])] * 2
 
 
-@needs_shared
-def test_replay(tmp_path: Path, run_program: Any) -> None:
-    name = "example_engine"
+@pytest.mark.parametrize("name", OWN_LIGHTS)
+def test_replay(tmp_path: Path, run_program: Any, name: str) -> None:
     folder = f"{tmp_path}/"
-    data = DATASETS / TRACES[name]
-    for file in ("roadnet.json", "flow_0.json"):
-        (tmp_path / file).symlink_to(data / file)
+    config = trace_config(name)
+    for file in (config["roadnetFile"], config["flowFile"]):
+        (tmp_path / file).symlink_to(network_folder(name) / file)
     logs = {"saveReplay": True, "roadnetLogFile": "roadnet_log.json", "replayLogFile": "replay.txt"}
-    files = {"dir": folder, "roadnetFile": "roadnet.json", "flowFile": "flow_0.json"}
-    program = run_program("replay", golden_config(tmp_path, name, **logs, **files), folder)
-    running = golden(name)["running"].tolist()
+    program = run_program("replay", golden_config(tmp_path, name, **logs, dir=folder), folder)
+    running = read_trace(name)["running"].tolist()
     assert [len(vehicles) for vehicles, _ in program["first"]] == running[:100]
     assert [len(vehicles) for vehicles, _ in program["second"]] == running[150:180]
     edges = {edge["id"]: edge for edge in program["roadnet"]["edges"]}
@@ -138,10 +124,9 @@ def test_replay(tmp_path: Path, run_program: Any) -> None:
     assert {"r", "g"} <= letters
 
 
-@needs_shared
-def test_archive(tmp_path: Path, run_program: Any) -> None:
-    name = "hangzhou1_flow2_random"
-    trace = golden(name)
+@pytest.mark.parametrize("name", ONE_LIGHT)
+def test_archive(tmp_path: Path, run_program: Any, name: str) -> None:
+    trace = read_trace(name)
     hold, (signal,) = int(trace["hold"]), trace["intersections"].tolist()
     plan, state = tmp_path / "plan.json", tmp_path / "state.json"
     plan.write_text(json.dumps({"hold": hold, "phases": trace["phase"][: 30 * hold : hold, 0].tolist()}))

@@ -10,32 +10,19 @@ import numpy as np
 import pytest
 
 from streetflow import Engine
-from tests.helpers.shared_data import DATASETS, GOLDEN, needs_shared
-
-TRACES = {
-    "atlanta_flow0_fixed": "Atlanta",
-    "atlanta_flow4_random": "Atlanta",
-    "example_engine": "example",
-    "example_engine_half": "example",
-    "hangzhou1_flow0_fixed": "Hangzhou1",
-    "hangzhou1_flow2_random": "Hangzhou1",
-    "hangzhou2_flow3_random": "Hangzhou2",
-    "hangzhou3_flow1_random": "Hangzhou3",
-    "jinan_flow0_random": "Jinan",
-    "losangeles_flow0_random": "LosAngeles",
-}
-# Of a CityFlow build made deterministic, see cityflow-semantics.md, chapter 10.
-LANE_CHANGE_TRACES = {
-    "lanechange/atlanta_flow4_random_lanechange": "Atlanta",
-    "lanechange/example_engine_lanechange": "example",
-    "lanechange/hangzhou1_flow2_random_lanechange": "Hangzhou1",
-    "lanechange/jinan_flow0_random_lanechange": "Jinan",
-}
+from tests.helpers.golden import (
+    BUILTIN_TRACES,
+    LANE_CHANGE_TRACES,
+    TRACES,
+    network_folder,
+    read_trace,
+    trace_config,
+    traces,
+)
 
 
-def start(trace, data_set: str) -> Engine:
-    config = json.loads(str(trace["config"]))
-    folder = DATASETS / data_set
+def start(name: str) -> Engine:
+    config, folder = trace_config(name), network_folder(name)
     return Engine.from_files(
         folder / config["roadnetFile"],
         folder / config["flowFile"],
@@ -46,27 +33,29 @@ def start(trace, data_set: str) -> Engine:
     )
 
 
-@needs_shared
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", traces(TRACES))
 def test_equals_cityflow_at_every_step(name: str) -> None:
-    trace = read(GOLDEN / f"{name}.npz")
-    compare(start(trace, TRACES[name]), trace)
+    compare(start(name), read_trace(name))
 
 
-@needs_shared
 @pytest.mark.parametrize("thread_num", [1, 2])
-@pytest.mark.parametrize("name", LANE_CHANGE_TRACES)
+@pytest.mark.parametrize("name", traces(LANE_CHANGE_TRACES))
 def test_equals_cityflow_with_lane_changing(name: str, thread_num: int, tmp_path: Path) -> None:
-    trace = read(GOLDEN / f"{name}.npz")
-    config = json.loads(str(trace["config"])) | {"dir": f"{DATASETS / LANE_CHANGE_TRACES[name]}/"}
+    config = trace_config(name)
     assert config["laneChange"]
     (tmp_path / "config.json").write_text(json.dumps(config))
-    compare(Engine(str(tmp_path / "config.json"), thread_num=thread_num), trace)
+    compare(Engine(str(tmp_path / "config.json"), thread_num=thread_num), read_trace(name))
 
 
-def read(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path) as file:
-        return {key: file[key] for key in file.files}
+def test_recordings_in_this_repository_are_whole_runs() -> None:
+    """Traffic that queues and moves, under three kinds of lights: a run that can't fail would prove nothing."""
+    assert len(BUILTIN_TRACES) == 6
+    for name in BUILTIN_TRACES:
+        trace = read_trace(name)
+        assert len(trace["count"]) == len(trace["phase"]) == 1800
+        assert trace["running"][600:].min() >= 25
+        assert trace["waiting"].max() >= 38, "the longest queue, in vehicles"
+        assert trace["phase"].max() == {"fixed": 7, "random": 7, "engine": -1}[name.rpartition("_")[2]]
 
 
 def compare(engine: Engine, trace: dict[str, np.ndarray]) -> None:
@@ -93,10 +82,9 @@ def compare(engine: Engine, trace: dict[str, np.ndarray]) -> None:
             assert {v: (speeds[v], distances[v]) for v in speeds} == vehicles[step], f"step {step}"
 
 
-@needs_shared
-def test_many_steps_in_one_call_are_the_same_as_one_by_one() -> None:
-    with np.load(GOLDEN / "hangzhou1_flow0_fixed.npz") as trace:
-        one, many = start(trace, "Hangzhou1"), start(trace, "Hangzhou1")
+@pytest.mark.parametrize("name", traces(["crossing_flow0_fixed", "hangzhou1_flow0_fixed"]))
+def test_many_steps_in_one_call_are_the_same_as_one_by_one(name: str) -> None:
+    one, many = start(name), start(name)
     for phase in (1, 3, 2, 6):
         signal = one.intersection_index["intersection_1_1"]
         one.set_phase_by_index(signal, phase)

@@ -8,30 +8,27 @@ import pytest
 
 from streetflow.control.controllers import CONTROLLERS
 from streetflow.control.environment import Environment
-from streetflow.networks.catalogue import HORIZONS_S, RUN_SEEDS, Network
-from tests.helpers.shared_data import DATASETS, GOLDEN, needs_shared
+from streetflow.networks.catalogue import RUN_SEEDS, find_network
+from tests.helpers.golden import HERE
+from tests.helpers.shared_data import needs_data_set
 
 TOLERANCE = 1e-6
-TABLE = GOLDEN / "rule_based.csv"
-ROWS = list(csv.DictReader(TABLE.read_text().splitlines())) if TABLE.is_file() else []
+ROWS = list(csv.DictReader((HERE / "rule_based.csv").read_text().splitlines()))
 
 
-def data_set(name: str) -> Network:
-    folder = DATASETS / name
-    flows = tuple(folder / f"flow_{k}.json" for k in range(10))
-    return Network(name, folder / "roadnet.json", flows, HORIZONS_S[name])
+def identity(row: dict[str, str]) -> str:
+    return f"{row['model']}-{row['network']}-{row['flow']}"
 
 
-@needs_shared
 def test_the_table_holds_all_ninety_rows() -> None:
-    assert len({(row["model"], row["network"], row["flow"]) for row in ROWS}) == 90
+    assert len({identity(row) for row in ROWS}) == 90
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['model']}-{row['network']}-{row['flow']}")
+@pytest.mark.parametrize("row", [pytest.param(row, id=identity(row), marks=needs_data_set(row["network"])) for row in ROWS])
 def test_row(row: dict[str, str]) -> None:
     flow = int(row["flow"])
     assert int(row["seed"]) == RUN_SEEDS[flow]
-    environment = Environment(data_set(row["network"]), flow, clearance="hold")
+    environment = Environment(find_network(row["network"]), flow, clearance="hold")
     controller = CONTROLLERS[row["model"]]()
     environment.reset()
     controller.reset(environment)
