@@ -1,7 +1,7 @@
 """A block of groups that learns: a super-graph that is searched, then the sub-graph that is refined, with target network,
 optimisers and replay.
 
-There are no terminal states (paper-protocol: "DQN without terminal states"). A group's loss is its own mean over its own
+There are no terminal states (docs/paper-protocol.md, "Learned models"). A group's loss is its own mean over its own
 minibatch, so it learns what it would learn alone, in whatever block."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RANGE_EPISODES = 4  # whose states show which ranges the rounding needs
 
 
 class Learner:
-    """G groups of `streams` intersections each: one, or all of a replica that share one network (paper-protocol: as MPLight).
+    """G groups of `streams` intersections each: one, or all that share a network (as MPLight: docs/paper-protocol.md).
 
     numbers[i]: (train seed, intersection) of stream i, from which all of its randomness comes; a group's weights come from
     its first stream's. Frames, actions and rewards are given stream by stream, [G * streams, ...]. scale [F]: feature value a

@@ -1,4 +1,4 @@
-"""The CityFlow interface, keyed by names (cityflow-semantics.md, section 9.1), on top of `EngineCore`.
+"""The CityFlow interface, keyed by names (docs/cityflow-semantics.md, section 9.1), on top of `EngineCore`.
 
 Dictionaries come sorted by key. Where CityFlow prints and carries on, or crashes, these methods raise.
 """

@@ -1,4 +1,4 @@
-"""The car-following and crossing formulas (cityflow-semantics.md, sections 5 and 6.4), on scalars.
+"""The car-following and crossing formulas (docs/cityflow-semantics.md, sections 5 and 6.4), on scalars.
 
 ``min(p, q)`` of the text is "p if p < q else q": with NaN that gives q. It is spelled out here because numba's and
 Python's own min and max treat NaN differently. Terms that depend on a vehicle kind alone come from its row of

@@ -1,4 +1,4 @@
-"""Announcements at crossings and yielding (cityflow-semantics.md, sections 6.3 and 6.4).
+"""Announcements at crossings and yielding (docs/cityflow-semantics.md, sections 6.3 and 6.4).
 
 CityFlow writes at every crossing of every lane link, every step, which vehicle is announced there. Here a crossing is
 looked at only when a vehicle asks. `mark_announcing` notes which lane links may announce anything at all.

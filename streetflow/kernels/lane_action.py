@@ -1,4 +1,4 @@
-"""Lane changing: speeds and moves with owners and shadows (cityflow-semantics.md, 10, Actions).
+"""Lane changing: speeds and moves with owners and shadows (docs/cityflow-semantics.md, 10, Actions).
 
 Owner and shadow drive at the lesser of their speeds. CityFlow treats vehicles one by one; the order shows only where an
 owner completes its change: those that it signalled to and that come after it are free again. So speeds are formed in

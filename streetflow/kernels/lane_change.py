@@ -1,4 +1,4 @@
-"""Lane changing: who wants to change, who is told, who starts (cityflow-semantics.md, 10 b to d).
+"""Lane changing: which vehicles want to change, which get a signal, which start (docs/cityflow-semantics.md, 10 b to d).
 
 A vehicle that starts to change (its owner role) gets a shadow beside it on the target lane; `lane_action` moves
 both. Where CityFlow goes by memory addresses, the order is that of creation. From 3 s on every vehicle but a shadow

@@ -1,4 +1,4 @@
-"""Lane changing: lanes cut into segments, in which vehicles look for neighbours (cityflow-semantics.md, 10 a).
+"""Lane changing: lanes cut into segments, in which vehicles look for neighbours (docs/cityflow-semantics.md, 10 a).
 
 A segment lists its vehicles front first, in the order of the lane's list. That is the order of arrival, not of
 distance, so what a search finds depends on the cut: it is kept as CityFlow has it.

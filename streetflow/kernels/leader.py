@@ -1,4 +1,4 @@
-"""The leader search of list heads (cityflow-semantics.md, section 7)."""
+"""The leader search of list heads (docs/cityflow-semantics.md, section 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MT19937, 32-bit outputs, with its state in the engine's tables (cityflow-semantics.md, section 3)."""
+"""MT19937, 32-bit outputs, with its state in the engine's tables (docs/cityflow-semantics.md, section 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's config file (cityflow-semantics.md, section 1.2)."""
+"""The engine's config file (docs/cityflow-semantics.md, section 1.2)."""
 
 from __future__ import annotations
 

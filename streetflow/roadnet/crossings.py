@@ -1,4 +1,4 @@
-"""Where the lane links of an intersection cross (cityflow-semantics.md, section 2.4)."""
+"""Where the lane links of an intersection cross (docs/cityflow-semantics.md, section 2.4)."""
 
 from __future__ import annotations
 

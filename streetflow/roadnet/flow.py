@@ -1,4 +1,4 @@
-"""Reading and checking a flow file: vehicle kinds, anchors and times (cityflow-semantics.md, 1.4 and 12)."""
+"""Reading and checking a flow file: vehicle kinds, anchors and times (docs/cityflow-semantics.md, 1.4 and 12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of lanes and lane links (cityflow-semantics.md, sections 2.1 to 2.3), in plain scalar arithmetic.
+"""Shapes of lanes and lane links (docs/cityflow-semantics.md, sections 2.1 to 2.3), in plain scalar arithmetic.
 
 Order of operations matters to the last bit: nothing here may be re-associated or vectorised.
 """

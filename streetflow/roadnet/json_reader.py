@@ -1,7 +1,7 @@
 """JSON as CityFlow reads it: its number conversion, which is not correctly rounding, and strict objects.
 
 Plain ``float(token)`` differs in the last bit for some tokens of the published data sets, and one such bit changes
-whole simulations. The rules of `number_from_token` are those of cityflow-semantics.md, section 1.1.
+whole simulations. The rules of `number_from_token` are those of docs/cityflow-semantics.md, section 1.1.
 """
 
 from __future__ import annotations

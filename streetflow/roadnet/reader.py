@@ -1,4 +1,4 @@
-"""Reading and checking a road network file (cityflow-semantics.md, sections 1.3 and 12)."""
+"""Reading and checking a road network file (docs/cityflow-semantics.md, sections 1.3 and 12)."""
 
 from __future__ import annotations
 

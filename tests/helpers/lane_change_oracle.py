@@ -1,4 +1,4 @@
-"""Lane changing as plainly as it can be put (cityflow-semantics.md, chapter 10), on top of `oracle.py`.
+"""Lane changing as plainly as it can be put (docs/cityflow-semantics.md, chapter 10), on top of `oracle.py`.
 
 Letters in brackets are the chapter's. A vehicle's ``change`` holds what chapter 10 gives it in addition.
 """
@@ -186,8 +186,6 @@ class LaneChangeOracle(Oracle):
             s.gap = s.leader.x - s.leader.length - s.x
         else:
             self.search(s)
-        if follower is not None:
-            follower.leader, follower.gap = s, s.x - s.length - follower.x
 
     def change_lanes(self) -> None:
         self.build_segments()

@@ -1,6 +1,6 @@
 """The engine's rules once more, as plainly as they can be put: one object per vehicle, no tricks, slow.
 
-Written from cityflow-semantics.md (numbers in brackets are its sections) for networks of a few crossings. Geometry,
+Written from docs/cityflow-semantics.md (numbers in brackets are its sections) for networks of a few crossings. Geometry,
 crossings and route planning are taken from `streetflow`: the golden traces check those.
 """
 

@@ -1,4 +1,4 @@
-"""Bad input: one error that names file, place and fault, before any step is run (cityflow-semantics.md, section 12)."""
+"""Bad input: one error that names file, place and fault, before any step is run (docs/cityflow-semantics.md, section 12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calls of the CityFlow interface (cityflow-semantics.md, section 9) and the array interface beside it."""
+"""The calls of the CityFlow interface (docs/cityflow-semantics.md, section 9) and the array interface beside it."""
 
 from __future__ import annotations
 
