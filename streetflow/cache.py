@@ -1,13 +1,18 @@
 """Files that can be made again from code and inputs: where they lie and how they get there.
 
-Everything here is written under ``${XDG_CACHE_HOME:-~/.cache}/tinylight-hil`` and may be deleted at any time.
+Everything here is written under ``${XDG_CACHE_HOME:-~/.cache}/tinylight-hil`` and may be deleted at any time. A user who
+has no home folder to write to gets a folder of the system's temporary ones instead.
 Writers build aside and rename, so that processes side by side never see half a folder.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,12 +20,43 @@ from pathlib import Path
 from streetflow.errors import InputError
 
 VARIABLE = "XDG_CACHE_HOME"
+NAME = "tinylight-hil"
 
 
 def cache_folder() -> Path:
-    """The folder of everything that this project caches (not created here)."""
-    base = os.environ.get(VARIABLE, "").strip() or os.path.join("~", ".cache")
-    return Path(os.path.expanduser(base)) / "tinylight-hil"
+    """The folder of everything that this project caches.
+
+    A folder that the variable names is taken as it is (and not created here), so that whoever can't write to it hears of it.
+    """
+    base = os.environ.get(VARIABLE, "").strip()
+    if base:
+        return Path(os.path.expanduser(base)) / NAME
+    folder = Path(os.path.expanduser("~")) / ".cache" / NAME
+    return folder if _can_be_written(folder) else _temporary_folder()
+
+
+def _can_be_written(folder: Path) -> bool:
+    if not folder.is_absolute():  # no home folder is known, and "~" would be one in the current folder
+        return False
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
+@functools.cache
+def _temporary_folder() -> Path:
+    """The same one for all processes of this user, unless somebody else has put something in its place."""
+    folder = Path(tempfile.gettempdir()) / f"{NAME}-{os.getuid()}"
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
+            return folder
+    own = tempfile.mkdtemp(prefix=f"{NAME}-")
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    return Path(own)
 
 
 def cannot_cache(place: Path, fault: OSError) -> InputError:
@@ -30,7 +66,7 @@ def cannot_cache(place: Path, fault: OSError) -> InputError:
 
 
 def publish_folder(folder: Path, files: Mapping[str, bytes]) -> Path:
-    """Make ``folder`` hold ``files`` (name -> content) in one atomic step and return it.
+    """Make ``folder`` hold ``files`` (name, may be below a folder -> content) in one atomic step and return it.
 
     ``folder`` must be named after its content (a hash): if it exists, another process has published
     the same bytes, and they are kept. OSError where it can't be written.
@@ -41,6 +77,7 @@ def publish_folder(folder: Path, files: Mapping[str, bytes]) -> Path:
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         for name, content in files.items():
+            (aside / name).parent.mkdir(parents=True, exist_ok=True)
             (aside / name).write_bytes(content)
         aside.chmod(0o755)
         try:

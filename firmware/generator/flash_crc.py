@@ -37,14 +37,14 @@ def crc(data: bytes, start: int = CRC_INITIAL) -> int:
 def patch(elf_file: Path) -> None:
     """Rewrites the file. ValueError if it has no such symbol, does not lie in flash from address 0 without a gap, or has
     what start.S leaves out: statics with initial values, which nothing would set, or an interrupt that no vector leads to."""
-    elf = bytearray(elf_file.read_bytes())
-    image, places = bytearray(), []
-    for offset, address, size in sorted(_segments(elf), key=lambda segment: segment[1]):
+    content = elf_file.read_bytes()
+    elf, image, places = bytearray(content), bytearray(), list[int]()
+    for offset, address, size in sorted(_segments(content), key=lambda segment: segment[1]):
         if address != len(image):
             raise ValueError(f"{elf_file}: a gap in flash at {len(image)}")
         places += range(offset, offset + size)
         image += elf[offset : offset + size]
-    symbols = _symbols(elf)
+    symbols = _symbols(content)
     _check_vectors(elf_file, symbols)
     at = symbols.get(SYMBOL, len(image))
     if at + 2 > len(image):

@@ -116,6 +116,7 @@ class Unrolled:
             if source == place:
                 continue
             register = place if isinstance(place, int) else PARTIAL[0]
+            assert isinstance(source, str)  # an output with a register has it as the next layer's input
             load(self.code, register, source)
             if place == SPARE:
                 store(self.code, place, register)

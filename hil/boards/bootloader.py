@@ -13,7 +13,7 @@ BOOT_SECTIONS_BYTES = (512, 1024, 2048, 4096)  # what the fuses BOOTSZ can set a
 
 def find_bootloader() -> Path:
     """Of the Debian package arduino-core-avr, of PlatformIO's or of the Arduino IDE's packages. InputError if none is there."""
-    home = Path.home()
+    home = Path(os.path.expanduser("~"))  # which stays "~" where no home folder is known
     core = Path(os.environ.get("PLATFORMIO_CORE_DIR") or home / ".platformio")
     candidates = [
         Path("/usr/share/arduino/hardware/arduino/avr/bootloaders") / NAME,

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Literal
 from firmware.generator.policy import PolicyError, read_policy
 from hil.build import pio
 from hil.build.baud import divisor
+from hil.build.project import checkout, content_hash, project_files, project_root
 from model.policy.file import load_policy
 from streetflow.cache import cache_folder
 from streetflow.errors import InputError
@@ -59,21 +60,10 @@ class Firmware:
         return KERNELS[int(match[1])]
 
 
-def project_root() -> Path:
-    """The folder with platformio.ini and firmware/: of the checkout, or of the installed package."""
-    package = Path(__file__).resolve().parent.parent
-    for folder in (package.parent, package / "_project"):
-        if (folder / "platformio.ini").is_file() and (folder / "firmware").is_dir():
-            return folder
-    raise InputError("platformio.ini", "", "neither beside nor inside the package `hil`: the installation is incomplete")
-
-
 def default_build_dir() -> Path:
     """build/firmware of a checkout; a cache folder of the user for an installed package."""
-    root = project_root()
-    if root.name != "_project":
-        return root / "build" / "firmware"
-    return cache_folder() / "firmware"
+    root = checkout()
+    return root / "build" / "firmware" if root is not None else cache_folder() / "firmware"
 
 
 def build_firmware(
@@ -177,19 +167,9 @@ def _compiler_version(target: Target) -> str:
 
 def _content_hash(policy_file: Path, *settings: str) -> str:
     """SHA-256 over the firmware's sources, the policy and all settings."""
-    digest = hashlib.sha256()
-    root = project_root()
-    for file in sorted(_sources(root)):
-        digest.update(f"{file.relative_to(root).as_posix()}\0".encode())
-        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    platformio = version("platformio") if importlib.util.find_spec("platformio") else ""
+    digest = hashlib.sha256(content_hash(project_files()).encode())
     digest.update(hashlib.sha256(policy_file.read_bytes()).digest())
-    for setting in (*settings, version("platformio") if importlib.util.find_spec("platformio") else ""):
+    for setting in (*settings, platformio):
         digest.update(f"{setting}\0".encode())
     return digest.hexdigest()
-
-
-def _sources(root: Path) -> Iterable[Path]:
-    yield root / "platformio.ini"
-    for file in (root / "firmware").rglob("*"):
-        if file.is_file() and "__pycache__" not in file.parts:
-            yield file

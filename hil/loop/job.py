@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hil.boards import Board, SerialBoard, open_board
-from hil.build.firmware import Firmware, Target, build_firmware, project_root
+from hil.build.firmware import Firmware, Target, build_firmware
 from hil.build.footprint import Footprint, measure
+from hil.build.project import SOURCES
 from hil.build.provenance import firmware_commit
 from hil.loop.closed_loop import DecisionRecord, LoopResult, Seat, kept_features, run_closed_loop, run_reference
 from hil.loop.fault_spec import FaultSpec
@@ -370,7 +371,7 @@ def _provenance(job: Job, policy: Policy, seed: int, board: str, kernel: str) ->
         "kernel": kernel,
         "logits": job.logits,
         "boards": job.boards,
-        "firmware_commit": firmware_commit(project_root()),
+        "firmware_commit": firmware_commit(SOURCES),
         "policy_file": str(job.policy_file),
         "policy_sha256": policy.sha256,
         "network": job.network.name,

@@ -15,8 +15,9 @@ import pytest
 
 from hil.boards import Board, open_board
 from hil.build.baud import LIMIT, divisor
-from hil.build.firmware import BuildError, Firmware, Target, build_firmware, default_build_dir, pio, project_root
+from hil.build.firmware import BuildError, Firmware, Target, build_firmware, pio
 from hil.build.footprint import measure
+from hil.build.project import project_root
 from hil.wire.link import GarbageAnswer, Link, NoAnswer
 from hil.wire.protocol import (
     DecideReply,
@@ -334,14 +335,6 @@ def test_a_build_with_such_variables_set(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("PLATFORMIO_SRC_DIR", str(tmp_path))
     monkeypatch.setenv("PLATFORMIO_BUILD_FLAGS", "-DNONSENSE=(")
     assert build_firmware(policy_file, build_dir=tmp_path / "builds").elf.is_file()
-
-
-def test_an_installed_package_builds_in_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    root = tmp_path / "_project"
-    root.mkdir()
-    monkeypatch.setattr("hil.build.firmware.project_root", lambda: root)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert default_build_dir() == tmp_path / "cache" / "tinylight-hil" / "firmware"
 
 
 # Faults on demand

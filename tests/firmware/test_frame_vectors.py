@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from hil.boards import Board, open_board
-from hil.build.firmware import build_firmware, project_root
+from hil.build.firmware import build_firmware
+from hil.build.project import project_root
 from hil.wire import protocol
 from hil.wire.protocol import ErrorCode, Frame, MessageType, decode_error_reply, decode_frame
 from tests.firmware.vectors.make_frames import FILE, document

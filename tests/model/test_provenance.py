@@ -43,7 +43,7 @@ def test_a_checkout_has_its_commit(checkout: Path) -> None:
 
 
 def test_a_package_installed_inside_a_strangers_repository_has_none(checkout: Path) -> None:
-    package = checkout / ".venv" / "lib" / "hil" / "_project"
+    package = checkout / ".venv" / "lib" / "site-packages"
     put_project(package)
     assert firmware_commit(package) == "unknown"
     (checkout / ".gitignore").write_text(".venv")

@@ -16,7 +16,8 @@ import pytest
 
 from hil.boards import SerialBoard
 from hil.boards.port_server import PortServer
-from hil.build.firmware import build_firmware, default_build_dir, pio, project_root
+from hil.build.firmware import build_firmware, default_build_dir, pio
+from hil.build.project import project_root
 from hil.wire.link import Link
 from model import pretrained_policy
 from model.policy.file import load_policy

@@ -3,7 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from hil.build.firmware import build_firmware, project_root
+from hil.build.firmware import build_firmware
+from hil.build.project import project_root
 
 TARGET = Path(__file__).with_name("firmware_target.c")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hil.build.firmware import project_root
+from hil.build.project import project_root
 from model import pretrained_policy
 from tests.firmware.fuzz.build import build_target
 from tests.firmware.vectors.make_frames import FILE
