@@ -37,8 +37,7 @@ def test_features(network: str, features: str, benchmark) -> None:
 @pytest.mark.benchmark(group="an episode of the horizon with FixedTime, features computed")
 @pytest.mark.parametrize("network", NETWORKS)
 def test_episode(network: str, benchmark) -> None:
-    from model.evaluate import run
-    from streetflow.control.controllers import FixedTime
+    from streetflow.control.controllers import FixedTime, run
 
     environment = Environment(find_network(network), 0)
     benchmark.pedantic(run, args=(environment, FixedTime()), rounds=5, warmup_rounds=1)
@@ -48,9 +47,9 @@ def _warmed_up(network: str, features: str = "release") -> Environment:
     from streetflow.control.controllers import FixedTime
 
     environment = Environment(find_network(network), 0, features=features)
-    environment.reset()
+    observation = environment.reset()
     controller = FixedTime()
     controller.reset(environment)
     for _ in range(30):
-        environment.step(controller.act(environment))
+        observation, _, _ = environment.step(controller.act(observation))
     return environment

@@ -10,7 +10,7 @@ from pathlib import Path
 from model.baselines.file import BaselineFile, is_baseline_file, load_baseline
 from model.policy.agent import PolicyAgent
 from model.policy.file import Policy, load_policy
-from streetflow.control.controllers import CONTROLLERS, Controller
+from streetflow.control.controllers import CONTROLLERS, Controller, run
 from streetflow.control.environment import Environment
 from streetflow.errors import InputError
 from streetflow.near import did_you_mean
@@ -60,7 +60,15 @@ def evaluate(
     clearance = clearance or default_clearance
     rows = []
     for flow in flows:
-        environment = Environment(network, flow, seed=seed, engine=engine, clearance=clearance, measure_queues=measure_queues)
+        environment = Environment(
+            network,
+            flow,
+            seed=seed,
+            engine=engine,
+            features=controller.features,
+            clearance=clearance,
+            measure_queues=measure_queues,
+        )
         run(environment, controller)
         if at_end is not None:
             at_end(environment)
@@ -115,12 +123,3 @@ def _baseline(file: Path) -> tuple[Controller, str, str]:
     except ImportError as fault:
         raise InputError(file, "", "a baseline needs PyTorch: pip install 'tinylight-hil[train]'") from fault
     return BaselineAgent(content, file.name), file.name, content.clearance
-
-
-def run(environment: Environment, controller: Controller) -> None:
-    """One run from reset to horizon."""
-    environment.reset()
-    controller.reset(environment)
-    done = False
-    while not done:
-        _, _, done = environment.step(controller.act(environment))

@@ -1,28 +1,23 @@
 """The closed loop: the simulator steps, and every decision round-trips over the link to the chip.
 
 For each intersection and decision the loop sends the policy's kept features, takes the chip's action, and compares action
-and logits with the integer reference computed here from the same numbers. A decision that the chip does not deliver keeps
-the light's current phase and is counted: traffic goes on, as it must on a street.
+and logits with the integer reference, which infers once a decision from the same numbers. A decision that the chip does not
+deliver keeps the light's current phase and is counted: traffic goes on, as it must on a street.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from hil.wire.link import Decision, Link, LinkError
 from hil.wire.protocol import Light, logits_checksum
-from model.evaluate import run
 from model.policy.agent import PolicyAgent
 from model.policy.file import Policy
-from model.policy.integer import IntegerPolicy
+from streetflow.control.controllers import run
 from streetflow.control.environment import Environment
-from streetflow.control.features import FEATURES, find_feature
-from streetflow.control.intersection import Intersection
-from streetflow.errors import InputError
-from streetflow.near import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -79,26 +74,21 @@ class LoopResult:
         return [record for record in self.records if record.answered and not record.equal]
 
 
+class Expected(TypedDict):
+    """The reference's part of a `DecisionRecord`."""
+
+    decision: int
+    intersection: str
+    expected_action: int
+    expected_logits: tuple[int, ...]
+    expected_phase: int
+
+
 class Seat(NamedTuple):
     """Where an intersection is decided: the link to a board, and the intersection's number there."""
 
     link: Link
     number: int
-
-
-def kept_features(policy: Policy, policy_file: str = "policy") -> list[str]:
-    """Names of all features that any intersection of the policy keeps, each once, in order of appearance. InputError naming
-    the place of one that is unknown."""
-    names: dict[str, str] = {}
-    for number, part in enumerate(policy.intersections):
-        for f, feature in enumerate(part.features):
-            names.setdefault(feature.name, f"intersections[{number}].features[{f}].name")
-    for name, place in names.items():
-        try:
-            find_feature(name)
-        except InputError:
-            raise InputError(policy_file, place, f"unknown feature {name}{did_you_mean(name, FEATURES)}") from None
-    return list(names)
 
 
 def run_closed_loop(
@@ -118,22 +108,30 @@ def run_closed_loop(
     light's state and keeps it; the reference does the same.
     """
     agent = PolicyAgent(policy, integer=True, source=policy_file)
-    references = [IntegerPolicy(part) for part in policy.intersections]
-    seats = [Seat(link, number) for number in range(len(references))] if isinstance(link, Link) else link
+    seats = [Seat(link, number) for number in range(len(policy.intersections))] if isinstance(link, Link) else link
     result = LoopResult()
-    environment.reset()
+    observation = environment.reset()
     agent.reset(environment)
     done = False
     while not done:
-        agent.act(environment)  # for its inputs, and so for the reference; the light follows the chip
-        step = [
-            _decide(seat, agent.inputs[number], reference, intersection, environment, number, logits)
-            for number, (seat, reference, intersection) in enumerate(
-                zip(seats, references, environment.intersections, strict=True)
+        inferences = agent.infer(observation)
+        actions = _after_min_green(environment, np.array([each.action for each in inferences], np.int32))
+        lights: list[Light | None] = [None] * len(seats)
+        if environment.min_green_s:
+            shown = zip(environment.current_action, environment.green_s, strict=True)
+            lights = [Light(int(action), int(green_s)) for action, green_s in shown]
+        step = []
+        for n, (seat, inference, intersection) in enumerate(zip(seats, inferences, environment.intersections, strict=True)):
+            expected = Expected(
+                decision=environment.decision,
+                intersection=intersection.id,
+                expected_action=int(actions[n]),
+                expected_logits=tuple(inference.logits.tolist()),
+                expected_phase=int(intersection.phases[actions[n]]),
             )
-        ]
-        actions = [record.action if record.usable else environment.current_action[number] for number, record in enumerate(step)]
-        _, _, done = environment.step(np.array(actions, dtype=np.int32))
+            step.append(_decide(seat, inference.inputs.tolist(), lights[n], expected, logits))
+        chosen = [record.action if record.usable else environment.current_action[n] for n, record in enumerate(step)]
+        observation, _, done = environment.step(np.array(chosen, np.int32))
         result.records.extend(step)
         if on_decision is not None:
             on_decision(step)
@@ -143,7 +141,11 @@ def run_closed_loop(
 
 
 def run_reference(environment: Environment, policy: Policy, *, policy_file: str = "policy") -> LoopResult:
-    """The same episode decided by the numpy reference alone: what the closed loop must equal."""
+    """The same episode decided by the numpy reference alone: what the closed loop must equal.
+
+    It is a run of its own, though the closed loop has every expected action: only so is it seen whether what the loop did with
+    the answers (which light got which, and when) is what the policy would have done to the traffic.
+    """
     run(environment, _Patient(policy, integer=True, source=policy_file))
     return LoopResult(
         average_travel_time_s=environment.average_travel_time_s(),
@@ -154,40 +156,25 @@ def run_reference(environment: Environment, policy: Policy, *, policy_file: str 
 class _Patient(PolicyAgent):
     """The policy with the chip's rule for the minimum green."""
 
-    def act(self, environment: Environment) -> npt.NDArray[np.int32]:
-        young = environment.green_s < environment.min_green_s
-        return np.where(young, environment.current_action, super().act(environment))
+    def reset(self, environment: Environment) -> None:
+        super().reset(environment)
+        self._environment = environment
+
+    def act(self, observation: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        return _after_min_green(self._environment, super().act(observation))
 
 
-def _decide(
-    seat: Seat,
-    values: npt.NDArray[np.int64],
-    reference: IntegerPolicy,
-    intersection: Intersection,
-    environment: Environment,
-    row: int,
-    logits: bool,
-) -> DecisionRecord:
-    """`row`: the intersection's in the environment."""
-    expected = reference.logits(values)
-    expected_action = int(np.argmax(expected))
-    light = None
-    if environment.min_green_s:
-        light = Light(int(environment.current_action[row]), int(environment.green_s[row]))
-        expected_action = light.action if light.green_s < environment.min_green_s else expected_action
-    expected_logits = tuple(int(logit) for logit in expected)
-    expectation = {
-        "decision": environment.decision,
-        "intersection": intersection.id,
-        "expected_action": expected_action,
-        "expected_logits": expected_logits,
-        "expected_phase": int(intersection.phases[expected_action]),
-    }
+def _after_min_green(environment: Environment, actions: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The actions int32[N], but for lights whose minimum green isn't over: those keep theirs."""
+    return np.where(environment.green_s < environment.min_green_s, environment.current_action, actions)
+
+
+def _decide(seat: Seat, values: list[int], light: Light | None, expected: Expected, logits: bool) -> DecisionRecord:
     try:
-        answer = seat.link.decide(seat.number, [int(value) for value in values], logits, light)
+        answer = seat.link.decide(seat.number, values, logits, light)
     except LinkError as fault:
         return DecisionRecord(
-            **expectation,  # type: ignore[arg-type]
+            **expected,
             action=None,
             logits=None,
             phase=None,
@@ -198,9 +185,9 @@ def _decide(
             fault=f"{type(fault).__name__}: {fault}",
         )
     return DecisionRecord(
-        **expectation,  # type: ignore[arg-type]
+        **expected,
         action=answer.action,
-        logits=answer.logits if logits else _logits(seat.link, answer, expected_logits),
+        logits=answer.logits if logits else _logits(seat.link, answer, expected["expected_logits"]),
         phase=answer.phase,
         compute_cycles=answer.compute_cycles,
         response_us=answer.response_us,

@@ -13,7 +13,7 @@ from hil.build.firmware import Firmware, Target, build_firmware
 from hil.build.footprint import Footprint, measure
 from hil.build.project import SOURCES
 from hil.build.provenance import firmware_commit
-from hil.loop.closed_loop import DecisionRecord, LoopResult, Seat, kept_features, run_closed_loop, run_reference
+from hil.loop.closed_loop import DecisionRecord, LoopResult, Seat, run_closed_loop, run_reference
 from hil.loop.fault_spec import FaultSpec
 from hil.loop.faults_on_purpose import FaultyBoard
 from hil.loop.latency import line_time_us, most_decision_cycles
@@ -39,7 +39,7 @@ from hil.wire.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
 from hil.wire.probe import answering_baud
 from hil.words import counted
 from model import pretrained_policy
-from model.policy.agent import check_policy_fits
+from model.policy.agent import check_policy_fits, kept_features
 from model.policy.file import Policy, load_policy, save_policy
 from model.policy.provenance import file_sha256, tool_version
 from streetflow.control.environment import Environment

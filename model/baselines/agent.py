@@ -1,4 +1,4 @@
-"""A trained baseline as a controller: sees the environment as `streetflow.control.controllers` do. Needs torch."""
+"""A trained baseline as a controller: `streetflow.control.controllers`. Needs torch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from model.dqn.learner import greedy_actions
 from model.dqn.value_graph import ValueGraph
 from model.policy.agent import check_interval
 from streetflow.control.environment import Environment
-from streetflow.control.features import resolve_features
-from streetflow.control.observation import Observer
 from streetflow.errors import InputError
 
 
@@ -24,6 +22,7 @@ class BaselineAgent:
         """source: the file's name, for errors."""
         self.policy, self.source = content, source
         self.baseline = BASELINES[content.model]
+        self.features = self.baseline.features
         self._graph: ValueGraph | None = None
 
     def reset(self, environment: Environment) -> None:
@@ -32,17 +31,17 @@ class BaselineAgent:
             raise InputError(self.source, "network", f"trained on {self.policy.network}, not {environment.network.name}")
         check_interval(self.policy.decision_interval_s, environment, self.source)
         self.baseline.require(environment.intersections, environment.network.name)
-        specs = resolve_features(self.baseline.features)
-        self._observer = Observer(environment.intersections, specs, environment.engine)
-        width = self._observer.max_width
-        self._scale = feature_scale([spec.lsb_per_unit for spec in specs], width)
-        graph = build_graph(self.baseline, environment.intersections, self._observer.feature_widths, width, [0])
+        self._environment, self._columns = environment, environment.feature_columns(self.features)
+        widths = environment.feature_widths[:, self._columns]
+        self._width = int(widths.max())
+        self._scale = feature_scale([environment.lsb_per_unit[column] for column in self._columns], self._width)
+        graph = build_graph(self.baseline, environment.intersections, widths, self._width, [0])
         load_arrays(graph, self.policy.arrays, self.source)
         self._graph = graph
 
-    def act(self, environment: Environment) -> npt.NDArray[np.int32]:
-        """Actions int32[N] for the coming decision."""
+    def act(self, observation: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Actions int32[N] for the coming decision, from the environment's observation int32[N, F, W]."""
         assert self._graph is not None
-        frame = self._observer.observe(environment.engine, environment.current_action)[0]
+        frame = observation[:, self._columns, : self._width]
         actions = greedy_actions(self._graph, frame.reshape(len(frame), -1) * self._scale)
-        return self.baseline.phases(actions, environment).astype(np.int32)
+        return self.baseline.phases(actions, self._environment).astype(np.int32)

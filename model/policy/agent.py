@@ -1,7 +1,8 @@
-"""A policy file as a controller: sees the environment as `streetflow.control.controllers` do, decides in integers or
-in float."""
+"""A policy file as a controller (`streetflow.control.controllers`), which decides in integers or in float."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,19 +12,30 @@ from model.policy.float_policy import FloatPolicy
 from model.policy.inputs import gather_inputs, input_indices
 from model.policy.integer import IntegerPolicy
 from streetflow.control.environment import Environment
-from streetflow.control.features import find_feature, resolve_features
-from streetflow.control.observation import Observer
+from streetflow.control.features import FEATURES, find_feature
 from streetflow.errors import InputError
+from streetflow.near import did_you_mean
+
+
+class Inference(NamedTuple):
+    """One decision at one intersection."""
+
+    inputs: npt.NDArray[np.int64]  # [n_inputs]: the kept features' integers
+    logits: npt.NDArray[np.int32] | npt.NDArray[np.float32]  # [A]
+
+    @property
+    def action(self) -> int:
+        """The lowest index of the greatest logit."""
+        return int(np.argmax(self.logits))
 
 
 class PolicyAgent:
-    """Decides at all intersections of the policy's network. `inputs` holds what the last decision saw, one
-    array an intersection."""
+    """Decides at all intersections of the policy's network. `features`: those that some intersection keeps."""
 
     def __init__(self, policy: Policy, *, integer: bool, source: str = "policy") -> None:
-        """source: the policy's file name, for errors."""
+        """source: the policy's file name, for errors. InputError for a policy that can't decide."""
         self.policy, self.source = policy, source
-        self.inputs: list[npt.NDArray[np.int64]] = []
+        self.features = kept_features(policy, source)
         try:
             make = IntegerPolicy if integer else FloatPolicy
             self._deciders: list[IntegerPolicy | FloatPolicy] = [make(part) for part in policy.intersections]
@@ -33,21 +45,39 @@ class PolicyAgent:
     def reset(self, environment: Environment) -> None:
         """Prepares for a run; InputError if the policy isn't one for this environment."""
         parts = check_policy_fits(self.policy, environment, self.source)
-        names = list(dict.fromkeys(feature.name for part in parts for feature in part.features))
-        self._observer = Observer(environment.intersections, resolve_features(names), environment.engine)
+        names, width = environment.feature_names, environment.max_width
+        environment.feature_columns(self.features)
         try:
             self._indices = [
-                input_indices(part, names, widths, self._observer.max_width)
-                for part, widths in zip(parts, self._observer.feature_widths, strict=True)
+                input_indices(part, names, widths, width)
+                for part, widths in zip(parts, environment.feature_widths, strict=True)
             ]
         except ValueError as error:
             raise InputError(self.source, "intersections", str(error)) from None
 
-    def act(self, environment: Environment) -> npt.NDArray[np.int32]:
-        """Actions int32[N] for the coming decision."""
-        observation = self._observer.observe(environment.engine, environment.current_action)[0]
-        self.inputs = [gather_inputs(seen, indices) for seen, indices in zip(observation, self._indices, strict=True)]
-        return np.array([decider.act(x) for decider, x in zip(self._deciders, self.inputs, strict=True)], np.int32)
+    def act(self, observation: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Actions int32[N] for the coming decision, from the environment's observation int32[N, F, W]."""
+        return np.array([each.action for each in self.infer(observation)], np.int32)
+
+    def infer(self, observation: npt.NDArray[np.int32]) -> list[Inference]:
+        """The same with inputs and logits, one inference an intersection."""
+        inputs = [gather_inputs(seen, indices) for seen, indices in zip(observation, self._indices, strict=True)]
+        return [Inference(x, decider.logits(x)) for decider, x in zip(self._deciders, inputs, strict=True)]
+
+
+def kept_features(policy: Policy, source: str) -> list[str]:
+    """Names of all features that any intersection of the policy keeps, each once, in order of appearance. InputError naming
+    the place of one that is unknown."""
+    names: dict[str, str] = {}
+    for number, part in enumerate(policy.intersections):
+        for f, feature in enumerate(part.features):
+            names.setdefault(feature.name, f"intersections[{number}].features[{f}].name")
+    for name, place in names.items():
+        try:
+            find_feature(name)
+        except InputError:
+            raise InputError(source, place, f"unknown feature {name}{did_you_mean(name, FEATURES)}") from None
+    return list(names)
 
 
 def check_interval(decision_interval_s: int, environment: Environment, source: str) -> None:
@@ -76,11 +106,8 @@ def check_policy_fits(policy: Policy, environment: Environment, source: str) -> 
         if list(part.phases) != list(each.phases):
             raise InputError(source, f"intersections[{i}].phases", f"{part.phases}, but {each.id} has {list(each.phases)}")
         for f, feature in enumerate(part.features):
-            place = f"intersections[{i}].features[{f}]"
-            try:
-                spec = find_feature(feature.name)
-            except InputError:
-                raise InputError(source, f"{place}.name", f"unknown feature {feature.name}") from None
-            if spec.lsb_per_unit != feature.lsb_per_unit:
-                raise InputError(source, f"{place}.lsb_per_unit", f"{feature.lsb_per_unit}, not {spec.lsb_per_unit}")
+            known = find_feature(feature.name).lsb_per_unit  # `kept_features` has looked at the names
+            if known != feature.lsb_per_unit:
+                place = f"intersections[{i}].features[{f}].lsb_per_unit"
+                raise InputError(source, place, f"{feature.lsb_per_unit}, not {known}")
     return list(ours)

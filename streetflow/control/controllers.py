@@ -1,38 +1,65 @@
 """The rule-based controllers, with the settings of the paper's released experiment.
 
-All see an ``Environment`` and answer with one action per signalled intersection, int32[N].
+A controller maps an environment's observation to one action per signalled intersection. What the lights show it reads from
+the environment itself, as any controller knows its own lights.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.control.environment import Environment
-from streetflow.control.features import resolve_features
-from streetflow.control.observation import Observer
 
 
 class Controller(Protocol):
     """Anything that chooses actions."""
 
-    def reset(self, environment: Environment) -> None:
-        """Prepare for a run of ``environment``, after its reset and before its first decision."""
+    @property
+    def features(self) -> Sequence[str]:
+        """What it observes: the environment must be made with these features (and may have others)."""
 
-    def act(self, environment: Environment) -> NDArray[np.int32]:
-        """Actions int32[N] for the coming decision."""
+    def reset(self, environment: Environment) -> None:
+        """Prepare for a run of ``environment``, after its reset and before its first decision.
+
+        Raises:
+            InputError: the environment isn't one for this controller, or lacks one of its features.
+        """
+
+    def act(self, observation: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Actions int32[N] for the coming decision, from the environment's latest observation int32[N, F, W]."""
+
+
+def run(environment: Environment, controller: Controller) -> None:
+    """One run from reset to horizon.
+
+    Args:
+        environment: made with the controller's features (``Environment(..., features=controller.features)``).
+        controller: sets the lights.
+
+    Raises:
+        InputError: as `Controller.reset`.
+    """
+    observation = environment.reset()
+    controller.reset(environment)
+    done = False
+    while not done:
+        observation, _, done = environment.step(controller.act(observation))
 
 
 class FixedTime:
     """The next phase at every decision, whatever the traffic; the first decision is action 0."""
 
+    features = ("inter_2_current_phase",)  # not looked at: an environment observes at least one
+
     def reset(self, environment: Environment) -> None:
         self._counts = np.array([each.action_count for each in environment.intersections], np.int32)
         self._next = np.zeros_like(self._counts)
 
-    def act(self, environment: Environment) -> NDArray[np.int32]:
+    def act(self, observation: NDArray[np.int32]) -> NDArray[np.int32]:
         actions = self._next
         self._next = (actions + 1) % self._counts
         return actions
@@ -44,20 +71,20 @@ class MaxPressure:
     A light whose ``elapsed`` is below ``min_elapsed_s`` keeps its phase.
     """
 
+    features = ("phase_2_pressure",)
+
     def __init__(self, min_elapsed_s: int = 20) -> None:
         self.min_elapsed_s = min_elapsed_s
 
     def reset(self, environment: Environment) -> None:
-        self._observer = _observer(environment, "phase_2_pressure")
-        widths = self._observer.feature_widths[:, :1]
-        self._no_action = np.arange(self._observer.max_width) >= widths
+        self._lights = environment
+        (self._pressure,) = environment.feature_columns(self.features)
+        self._no_action = np.arange(environment.max_width) >= environment.feature_widths[:, [self._pressure]]
 
-    def act(self, environment: Environment) -> NDArray[np.int32]:
-        current = environment.current_action
-        pressure = self._observer.observe(environment.engine, current)[0][:, 0]
-        pressure[self._no_action] = np.iinfo(np.int32).min
+    def act(self, observation: NDArray[np.int32]) -> NDArray[np.int32]:
+        pressure = np.where(self._no_action, np.iinfo(np.int32).min, observation[:, self._pressure])
         best = pressure.argmax(axis=1).astype(np.int32)
-        return np.where(environment.elapsed_s < self.min_elapsed_s, current, best)
+        return np.where(self._lights.elapsed_s < self.min_elapsed_s, self._lights.current_action, best)
 
 
 class SOTL:
@@ -67,21 +94,23 @@ class SOTL:
     that the current phase serves, and any on the other in-lanes, the next phase, cyclically.
     """
 
+    features = ("phase_2_num_waiting_vehicle", "inlane_2_num_waiting_vehicle")
+
     def __init__(self, min_elapsed_s: int = 10, threshold: int = 20) -> None:
         self.min_elapsed_s = min_elapsed_s
         self.threshold = threshold
 
     def reset(self, environment: Environment) -> None:
-        self._observer = _observer(environment, "phase_2_num_waiting_vehicle", "inlane_2_num_waiting_vehicle")
+        self._lights = environment
+        self._by_phase, self._by_lane = environment.feature_columns(self.features)
         self._counts = np.array([each.action_count for each in environment.intersections], np.int32)
         self._rows = np.arange(len(self._counts))
 
-    def act(self, environment: Environment) -> NDArray[np.int32]:
-        current = environment.current_action
-        waiting = self._observer.observe(environment.engine, current)[0]
-        green = waiting[self._rows, 0, current]
-        red = waiting[:, 1].sum(axis=1) - green
-        leave = (environment.elapsed_s >= self.min_elapsed_s) & (green <= self.threshold) & (red > 0)
+    def act(self, observation: NDArray[np.int32]) -> NDArray[np.int32]:
+        current = self._lights.current_action
+        green = observation[self._rows, self._by_phase, current]
+        red = observation[:, self._by_lane].sum(axis=1) - green
+        leave = (self._lights.elapsed_s >= self.min_elapsed_s) & (green <= self.threshold) & (red > 0)
         return np.where(leave, (current + 1) % self._counts, current).astype(np.int32)
 
 
@@ -90,7 +119,3 @@ CONTROLLERS: dict[str, type[FixedTime] | type[MaxPressure] | type[SOTL]] = {
     "MaxPressure": MaxPressure,
     "SOTL": SOTL,
 }
-
-
-def _observer(environment: Environment, *features: str) -> Observer:
-    return Observer(environment.intersections, resolve_features(features), environment.engine)

@@ -129,6 +129,21 @@ class Environment:
         observation, reward = self._observe()
         return observation, reward, self.decision >= self.n_decisions
 
+    def feature_columns(self, names: Sequence[str]) -> list[int]:
+        """Where in an observation's second axis the features are.
+
+        Args:
+            names: of features, such as a controller's.
+
+        Raises:
+            InputError: the environment wasn't made with one of them.
+        """
+        for name in names:
+            if name not in self.feature_names:
+                fault = f"{name} is needed and not observed: make the environment with the controller's features"
+                raise InputError("environment", "features", fault)
+        return [self.feature_names.index(name) for name in names]
+
     def average_travel_time_s(self) -> float:
         """The engine's average so far: finished vehicles and those still under way or waiting to enter."""
         return self.engine.get_average_travel_time()

@@ -409,7 +409,7 @@ def test_a_file_decides_as_the_network_that_it_was_made_from(trained_file: Path)
     load_arrays(graph, content.arrays, "frap.npz")
     for _ in range(20):
         x = torch.from_numpy(frame.astype(np.float32).reshape(3, 1, -1))
-        actions = agent.act(environment)
+        actions = agent.act(frame)
         assert np.array_equal(actions, graph.best_actions(x)[:, 0].numpy())
         frame, _, _ = environment.step(actions)
     (row,) = evaluate("arterial", trained_file, [1])

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.evaluate import evaluate, run
+from model.evaluate import evaluate
 from model.policy.agent import PolicyAgent
 from model.policy.file import IntersectionPolicy, Policy, load_policy, save_policy
 from model.policy.inputs import gather_inputs, input_indices
 from model.policy.integer import IntegerPolicy
 from model.policy.synthetic import random_intersection, random_policy
-from streetflow.control.controllers import MaxPressure
+from streetflow.control.controllers import MaxPressure, run
 from streetflow.control.environment import Environment
 from streetflow.control.features import FEATURES
 from streetflow.errors import InputError
@@ -57,20 +57,21 @@ def test_inputs_are_the_kept_features_in_the_policys_order() -> None:
 
 def test_integer_agent_decides_as_the_reference_on_what_it_saw() -> None:
     policy = fitting_policy("arterial")
-    environment = Environment("arterial", 0, horizon_s=400)
     agent = PolicyAgent(policy, integer=True)
-    environment.reset()
+    environment = Environment("arterial", 0, features=["phase_2_delay", *agent.features[::-1]], horizon_s=400)
+    observation = environment.reset()
     agent.reset(environment)
     reference = [IntegerPolicy(part) for part in policy.intersections]
     lanes_seen = 0
     for _ in range(environment.n_decisions):
-        actions = agent.act(environment)
-        assert actions.tolist() == [each.act(x) for each, x in zip(reference, agent.inputs, strict=True)]
-        for intersection, x in zip(environment.intersections, agent.inputs, strict=True):
+        actions, inferences = agent.act(observation), agent.infer(observation)
+        assert actions.tolist() == [each.act(seen.inputs) for each, seen in zip(reference, inferences, strict=True)]
+        for intersection, (x, logits) in zip(environment.intersections, inferences, strict=True):
+            assert len(logits) == intersection.action_count
             counts = environment.engine.lane_vehicle_counts()[list(intersection.in_lanes)]
             assert x[: len(counts)].tolist() == counts.tolist()
             lanes_seen += int(counts.sum())
-        environment.step(actions)
+        observation, _, _ = environment.step(actions)
     assert lanes_seen > 0
 
 

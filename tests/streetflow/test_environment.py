@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import streetflow
-from streetflow.control.controllers import MaxPressure
+from streetflow.control.controllers import MaxPressure, run
 from streetflow.control.engines import TrafficEngine, make_engine
 from streetflow.control.environment import Environment
 from streetflow.control.features import RELEASE
@@ -177,12 +177,8 @@ def test_every_green_lasts_its_minimum() -> None:
 def test_clearances_cost_capacity_and_differ() -> None:
     time_s = {}
     for clearance in ("hold", "yellow", "all_red"):
-        environment, controller = Environment("crossing", clearance=clearance), MaxPressure()
-        environment.reset()
-        controller.reset(environment)
-        done = False
-        while not done:
-            _, _, done = environment.step(controller.act(environment))
+        environment = Environment("crossing", clearance=clearance)
+        run(environment, MaxPressure())
         time_s[clearance] = environment.average_travel_time_s()
     assert time_s["hold"] < min(time_s["yellow"], time_s["all_red"]) and time_s["yellow"] != time_s["all_red"]
 
@@ -310,11 +306,8 @@ def test_both_engines_give_the_same_run(stand_in: None, clearance: str) -> None:
 def test_max_pressure_on_both_engines(stand_in: None) -> None:
     results = []
     for engine in ("builtin", "cityflow"):
-        environment, controller = Environment("crossing", engine=engine, horizon_s=900), MaxPressure()
-        environment.reset()
-        controller.reset(environment)
-        for _ in range(45):
-            environment.step(controller.act(environment))
+        environment = Environment("crossing", engine=engine, horizon_s=900)
+        run(environment, MaxPressure())
         results.append(environment.average_travel_time_s())
     assert results[0] == results[1]
 
@@ -352,3 +345,15 @@ def test_engine_that_never_stepped_is_never_destroyed(stand_in: None, monkeypatc
         engine.step_many(steps)
         del engine
         assert len(ended) == steps
+
+
+def test_a_controller_needs_its_features_observed() -> None:
+    """In whatever order and beside others; InputError where one isn't there."""
+    times_s = []
+    for features in (("phase_2_pressure",), ("inlane_2_num_vehicle", "phase_2_pressure", "phase_2_delay")):
+        environment = Environment("arterial", features=features, horizon_s=600)
+        run(environment, MaxPressure())
+        times_s.append(environment.average_travel_time_s())
+    assert times_s[0] == times_s[1] > 0
+    with pytest.raises(InputError, match="phase_2_pressure is needed and not observed"):
+        run(Environment("arterial", features=["inlane_2_num_vehicle"]), MaxPressure())

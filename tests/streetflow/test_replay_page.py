@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.evaluate import run
-from streetflow.control.controllers import MaxPressure
+from streetflow.control.controllers import MaxPressure, run
 from streetflow.control.environment import Environment
 from streetflow.engine.cityflow_names import Engine
 from streetflow.networks.catalogue import find_network

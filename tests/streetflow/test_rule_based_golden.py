@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from streetflow.control.controllers import CONTROLLERS
+from streetflow.control.controllers import CONTROLLERS, run
 from streetflow.control.environment import Environment
 from streetflow.networks.catalogue import RUN_SEEDS, find_network
 from tests.helpers.golden import HERE
@@ -28,12 +28,8 @@ def test_the_table_holds_all_ninety_rows() -> None:
 def test_row(row: dict[str, str]) -> None:
     flow = int(row["flow"])
     assert int(row["seed"]) == RUN_SEEDS[flow]
-    environment = Environment(find_network(row["network"]), flow, clearance="hold")
     controller = CONTROLLERS[row["model"]]()
-    environment.reset()
-    controller.reset(environment)
-    done = False
-    while not done:
-        _, _, done = environment.step(controller.act(environment))
+    environment = Environment(find_network(row["network"]), flow, features=controller.features, clearance="hold")
+    run(environment, controller)
     assert environment.average_travel_time_s() == pytest.approx(float(row["average_travel_time_s"]), abs=TOLERANCE)
     assert environment.throughput_veh_per_min() == pytest.approx(float(row["throughput_veh_per_min"]), abs=TOLERANCE)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streetflow.control.controllers import FixedTime, MaxPressure
+from streetflow.control.controllers import FixedTime, MaxPressure, run
 from streetflow.control.environment import Environment
 from streetflow.control.intersection import signalled_intersections
 from streetflow.networks import scenarios
@@ -117,12 +117,8 @@ def test_route_choice_covers_all_movements_of_the_crossing() -> None:
 def test_fixed_time_is_clearly_worse_than_max_pressure(name: str, flow: int) -> None:
     time_s = {}
     for kind in (FixedTime, MaxPressure):
-        environment, controller = Environment(name, flow), kind()
-        environment.reset()
-        controller.reset(environment)
-        done = False
-        while not done:
-            _, _, done = environment.step(controller.act(environment))
+        environment = Environment(name, flow)
+        run(environment, kind())
         time_s[kind] = environment.average_travel_time_s()
     assert time_s[FixedTime] > 1.3 * time_s[MaxPressure]
     # Not jammed: under MaxPressure a trip takes less than four times the free drive.

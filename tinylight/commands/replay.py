@@ -43,7 +43,7 @@ def replay(
     require_writable(out, json_file)
     found = find_network(network)
     controller, name, policy_clearance = make_controller(agent, integer=None)
-    environment = Environment(found, flow, clearance=clearance or policy_clearance)
+    environment = Environment(found, flow, features=controller.features, clearance=clearance or policy_clearance)
     end_s = environment.horizon_s if seconds is None else min(start_s + seconds, environment.horizon_s)
     if start_s >= end_s:
         raise InputError("--start", "", f"the run ends at second {environment.horizon_s}")
@@ -51,12 +51,12 @@ def replay(
     assert isinstance(engine, Engine)
     recorder = Recorder(engine, start_s, end_s)
     environment.engine = recorder  # passes on all that it does not do itself
-    environment.reset()
+    observation = environment.reset()
     controller.reset(environment)
     with progress_bar() as bar:
         task = bar.add_task(f"{name} on {network}", total=end_s)
         while environment.time_s < end_s:
-            environment.step(controller.act(environment))
+            observation, _, _ = environment.step(controller.act(observation))
             bar.update(task, completed=min(environment.time_s, end_s))
     recording = recorder.recording()
     write_replay_page(recording, engine._network, f"{network}, flow {flow}, {name}", out)
