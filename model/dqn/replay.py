@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import torch
-from numba import njit
 from torch import Tensor
+
+from model.kernels.gather import gather_frames
 
 Float32 = npt.NDArray[np.float32]
 UInt64 = npt.NDArray[np.uint64]
@@ -107,8 +108,8 @@ class Replay:
         scale[G, S]."""
         frame = transitions + transitions // self.n_decisions
         states, next_states = np.empty((2, *transitions.shape, scale.shape[1]), np.float32)
-        _gather(self.frames, frame % len(self.frames), scale, states)
-        _gather(self.frames, (frame + 1) % len(self.frames), scale, next_states)
+        gather_frames(self.frames, frame % len(self.frames), scale, states)
+        gather_frames(self.frames, (frame + 1) % len(self.frames), scale, next_states)
         slots, groups = transitions % self.capacity, np.arange(len(transitions))[:, None]
         return states, self.actions[slots, groups], self.rewards[slots, groups], next_states
 
@@ -143,12 +144,3 @@ class Replay:
         for name in ("frames", "actions", "rewards"):
             saved = state[name].numpy()
             getattr(self, name)[: len(saved)] = saved
-
-
-@njit(cache=True, nogil=True)
-def _gather(frames, numbers, scale, out):  # type: ignore[no-untyped-def]
-    """out[g, b] = frames[numbers[g, b], g] * scale[g]."""
-    for g in range(numbers.shape[0]):
-        for b in range(numbers.shape[1]):
-            for j in range(scale.shape[1]):
-                out[g, b, j] = frames[numbers[g, b], g, j] * scale[g, j]

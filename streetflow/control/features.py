@@ -26,9 +26,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from streetflow.control import feature_cells as c
-from streetflow.control.feature_cells import Source, Terms
+from streetflow.control.feature_cells import Terms
 from streetflow.control.intersection import Intersection
 from streetflow.errors import InputError
+from streetflow.kernels.sources import CHANGED, PASSED, PASSED_TRAVEL_TIME, Source
 from streetflow.near import did_you_mean, or_else
 
 INT16_MIN, INT16_MAX = -32768, 32767
@@ -161,13 +162,13 @@ _TABLE = (
     FeatureSpec(**{**vars(_image("", IMAGE_SIDE)), "name": "inter_2_vehicle_position_image"}),
     FeatureSpec("inter_2_current_phase", "phase", "1", 1, 0, 1, _S.ACTION, c.actions, False,
                 "1 for the action in force, 0 for the others"),
-    FeatureSpec("inter_2_phase_has_changed", "intersection", "1", 1, 0, 1, _S.OWN, lambda _: [[(c.CHANGED, 1)]], False,
+    FeatureSpec("inter_2_phase_has_changed", "intersection", "1", 1, 0, 1, _S.OWN, lambda _: [[(CHANGED, 1)]], False,
                 "1 if the action in force is another than at the last decision"),
     FeatureSpec("inter_2_num_passed_vehicle_since_last_action", "intersection", "vehicles", 1, 0, _HIGH, _S.OWN,
-                lambda _: [[(c.PASSED, 1)]], False,
+                lambda _: [[(PASSED, 1)]], False,
                 "vehicles that were on the in-lanes at the last decision and no longer are"),
     FeatureSpec("inter_2_sum_travel_time_since_last_action", "intersection", TIME_UNIT, TIME_UNIT_S, 0, _HIGH, _S.OWN,
-                lambda _: [[(c.PASSED_TRAVEL_TIME, 1)]], False,
+                lambda _: [[(PASSED_TRAVEL_TIME, 1)]], False,
                 "travel times, as they were at the last decision, of the vehicles that have left the in-lanes since, summed",
                 source_units=TIME_UNIT_S),
     FeatureSpec("lanelink_2_pressure", "lane link", "vehicles", 1, _LOW, _HIGH, _S.VEHICLES, c.each_link, False,

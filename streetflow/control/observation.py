@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from streetflow.control.feature_cells import CHANGED, OWN_COUNT, PASSED, Source, Terms, total_pressure
+from streetflow.control.feature_cells import Terms, total_pressure
 from streetflow.control.features import FeatureSpec
 from streetflow.control.intersection import Intersection
 from streetflow.control.traffic_state import TrafficState
 from streetflow.control.vehicle_observation import VehicleObserver
-
-# Columns of the int32 cell record.
-FIRST_TERM, END_TERM, POSITION, MINIMUM, MAXIMUM = range(5)
+from streetflow.kernels.observe import observe_cells
+from streetflow.kernels.sources import CHANGED, LANE_BLOCKS, OWN_COUNT, PASSED, Source
 
 _NEEDS_VEHICLES = {Source.LINK_VEHICLES, Source.SEGMENT_VEHICLES, Source.IMAGE}
 
@@ -44,7 +42,7 @@ class Observer:
         # The source vector: four blocks with one entry a lane, the actions and own entries of each intersection, and
         # what is made of single vehicles.
         counts = [each.action_count for each in intersections]
-        self._first_action = (4 * lanes + np.cumsum([0, *counts])).astype(np.int32)
+        self._first_action = (LANE_BLOCKS * lanes + np.cumsum([0, *counts])).astype(np.int32)
         self._first_own = int(self._first_action[-1])
         first_vehicle_entry = self._first_own + OWN_COUNT * len(intersections)
         resolutions = {(spec.source, spec.resolution) for spec in features if spec.source in _NEEDS_VEHICLES}
@@ -119,7 +117,7 @@ class Observer:
             )
         if self._by_vehicle is not None:
             self._by_vehicle.fill_in(self._values, engine)
-        _observe(
+        observe_cells(
             engine.lane_vehicle_counts(),
             engine.lane_waiting_counts() if Source.WAITING in need else self._no_counts,
             engine.lane_waiting_time_sums_s() if Source.WAITING_TIME in need else self._no_sums,
@@ -135,42 +133,3 @@ class Observer:
             out,
         )
         return out[: self._size].reshape(self._shape), out[self._size :]
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def _observe(  # type: ignore[no-untyped-def]
-    vehicles,
-    waiting,
-    waiting_time_s,
-    speed_sums_mps,
-    max_speed_mps,
-    current_action,
-    first_action,
-    values,
-    cells,
-    scales,
-    term_indices,
-    term_weights,
-    out,
-):
-    """Fill in the lanes' and actions' blocks of the source vector ``values``, then every cell of ``out``."""
-    lanes = len(vehicles)
-    for lane in range(lanes):
-        count = vehicles[lane]
-        values[lane] = count
-        values[lanes + lane] = waiting[lane]
-        values[2 * lanes + lane] = waiting_time_s[lane]
-        delay = 0.0
-        if count > 0:
-            delay = 1.0 - speed_sums_mps[lane] / count / max_speed_mps[lane]
-        values[3 * lanes + lane] = delay
-    for k in range(4 * lanes, first_action[-1]):
-        values[k] = 0.0
-    for i in range(len(current_action)):
-        values[first_action[i] + current_action[i]] = 1.0
-    for c in range(len(scales)):
-        total = 0.0
-        for t in range(cells[c, FIRST_TERM], cells[c, END_TERM]):
-            total += term_weights[t] * values[term_indices[t]]
-        rounded = np.floor(total * scales[c] + 0.5)
-        out[cells[c, POSITION]] = int(min(max(rounded, cells[c, MINIMUM]), cells[c, MAXIMUM]))

@@ -18,15 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from streetflow.control.clearance import CLEARANCE_S
 from streetflow.control.intersection import Intersection
 from streetflow.errors import InputError, whole_number
-
-# Columns of the state, one row an intersection.
-CURRENT, TARGET, ELAPSED_S, PENDING, SHOWN = range(5)
+from streetflow.kernels.signals import CURRENT, ELAPSED_S, SHOWN, STATE_COLUMNS, advance_lights
 
 
 class Signals:
@@ -53,7 +50,7 @@ class Signals:
             self._phase_of_action[i, : each.action_count] = each.phases
         self._clearance_phases = clearance_phases
         self._engine_intersections = engine_intersections
-        self._state = np.zeros((count, 5), np.int32)
+        self._state = np.zeros((count, STATE_COLUMNS), np.int32)
 
     def reset(self) -> NDArray[np.int32]:
         """Back to the start: action 0 current, elapsed 0. Returns the phases to set, as in ``advance``."""
@@ -86,7 +83,7 @@ class Signals:
         rows = np.full((seconds, self._engine_intersections), -1, np.int32)
         starts = np.empty(seconds, np.int32)
         tables = (self._numbers, self._phase_of_action, self._clearance_phases)
-        runs = _advance(self._state, actions, *tables, CLEARANCE_S, self.min_green_s, rows, starts)
+        runs = advance_lights(self._state, actions, *tables, CLEARANCE_S, self.min_green_s, rows, starts)
         begins = starts[:runs].tolist()
         ends = [*begins[1:], seconds]
         legs: list[tuple[NDArray[np.int32] | None, int]] = (
@@ -94,40 +91,3 @@ class Signals:
         )
         quiet = begins[0] if begins else seconds
         return [(None, quiet), *legs] if quiet else legs
-
-
-@njit(cache=True)
-def _advance(  # type: ignore[no-untyped-def]
-    state, actions, numbers, phase_of_action, clearance_phases, clearance_s, min_green_s, rows, starts
-):
-    """Run the rule for ``len(rows)`` seconds; fill in the rows of seconds in which a light changes, return how many."""
-    runs = 0
-    for second in range(rows.shape[0]):
-        changed = False
-        for i in range(state.shape[0]):
-            shown = state[i, SHOWN]
-            if state[i, PENDING]:
-                if state[i, ELAPSED_S] < clearance_s:
-                    state[i, ELAPSED_S] += 1
-                else:
-                    state[i, PENDING] = 0
-                    state[i, CURRENT] = state[i, TARGET]
-                    state[i, ELAPSED_S] = 1
-                    shown = phase_of_action[i, state[i, TARGET]]
-            elif actions[i] == state[i, CURRENT] or state[i, ELAPSED_S] < min_green_s:
-                state[i, ELAPSED_S] += 1
-            else:
-                state[i, PENDING] = 1
-                state[i, TARGET] = actions[i]
-                state[i, ELAPSED_S] = 1
-                between = clearance_phases[i, state[i, CURRENT], actions[i]]
-                if between >= 0:
-                    shown = between
-            if shown != state[i, SHOWN]:
-                state[i, SHOWN] = shown
-                rows[second, numbers[i]] = shown
-                changed = True
-        if changed:
-            starts[runs] = second
-            runs += 1
-    return runs

@@ -6,18 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from streetflow.control.feature_cells import OWN_COUNT, PASSED, PASSED_TRAVEL_TIME, Source
 from streetflow.control.features import IMAGE_EXTENT_M
 from streetflow.control.intersection import Intersection
 from streetflow.control.traffic_state import TrafficState
 from streetflow.engine.vehicles import Vehicles
+from streetflow.kernels.observe_vehicles import compare_passing, count_on_lanes, draw_images
+from streetflow.kernels.sources import OWN_COUNT, Source
 from streetflow.roadnet.reader import Point
-
-# Columns of the int32 record of images: one row a drivable that an image shows.
-DRIVABLE, FIRST_METRE, END_METRE = range(3)
 
 
 class VehicleObserver:
@@ -76,16 +73,16 @@ class VehicleObserver:
         vehicles = engine.running_vehicles()
         drivable, distance_m = vehicles.drivable, vehicles.distance_m
         values[self._first : self._first + self.size] = 0.0
-        _count(drivable, distance_m, self._lane_length_m, self._first_link, self._segments, values)
+        count_on_lanes(drivable, distance_m, self._lane_length_m, self._first_link, self._segments, values)
         for rows, cells in self._images:
-            _draw(drivable, distance_m, rows, cells, values)
+            draw_images(drivable, distance_m, rows, cells, values)
         if self._passing:
             time_s = engine.get_current_time()
             if time_s > self._time_s:
                 self._before, self._before_s, self._time_s = self._now, self._time_s, time_s
                 self._now = _roll(vehicles, self._light_of_lane)
             own = values[self._first_own : self._first_own + OWN_COUNT * self._count]
-            _compare(*self._before, *self._now, _empty_table(len(self._now.serial)), self._before_s, own)
+            compare_passing(*self._before, *self._now, _empty_table(len(self._now.serial)), self._before_s, own)
 
 
 class _Roll(NamedTuple):
@@ -134,67 +131,6 @@ def _metre_points(shape: Sequence[Point]) -> NDArray[np.float64]:
     return np.stack([np.interp(metres, along, ends[:, axis]) for axis in (0, 1)], axis=1)
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
-def _count(drivable, distance_m, lane_length_m, first_link, segments, values):  # type: ignore[no-untyped-def]
-    """Vehicles on lane links (from ``first_link`` on, if not negative) and on parts of lanes: segments int32[blocks, 2] =
-    (first entry, parts a lane)."""
-    lanes = len(lane_length_m)
-    for n in range(len(drivable)):
-        lane = drivable[n]
-        if lane >= lanes:
-            if first_link >= 0:
-                values[first_link + lane - lanes] += 1.0
-            continue
-        for block in range(len(segments)):
-            parts = segments[block, 1]
-            part = min(int(distance_m[n] / lane_length_m[lane] * parts), parts - 1)
-            values[segments[block, 0] + lane * parts + part] += 1.0
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def _draw(drivable, distance_m, rows, cells, values):  # type: ignore[no-untyped-def]
-    """Count the vehicles, ordered by drivable, into the images. A drivable is in two images if it links two lights."""
-    begin = 0
-    for r in range(len(rows)):
-        while begin < len(drivable) and drivable[begin] < rows[r, DRIVABLE]:
-            begin += 1
-        n = begin
-        while n < len(drivable) and drivable[n] == rows[r, DRIVABLE]:
-            metre = min(rows[r, FIRST_METRE] + int(distance_m[n]), rows[r, END_METRE] - 1)
-            if cells[metre] >= 0:
-                values[cells[metre]] += 1.0
-            n += 1
-
-
 def _empty_table(count: int) -> NDArray[np.int32]:
     """A hash table for the numbers of ``count`` vehicles by their serials, at most half full; -1: free."""
     return np.full(1 << (2 * count).bit_length(), -1, np.int32)
-
-
-@njit(error_model="numpy", nogil=True)
-def _place(table, serial, wanted):  # type: ignore[no-untyped-def]
-    """Where in the table the number of the vehicle of a serial is, or may be put."""
-    mask = len(table) - 1
-    at = ((wanted >> 32) * 31 + wanted) & mask
-    while table[at] >= 0 and serial[table[at]] != wanted:
-        at = (at + 1) & mask
-    return at
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def _compare(  # type: ignore[no-untyped-def]
-    old_serial, old_created_s, old_light, serial, created_s, light, table, old_time_s, own
-):
-    """PASSED and PASSED_TRAVEL_TIME of every light. table: see `_empty_table`."""
-    for i in range(0, len(own), OWN_COUNT):
-        own[i + PASSED] = 0.0
-        own[i + PASSED_TRAVEL_TIME] = 0.0
-    for n in range(len(serial)):
-        table[_place(table, serial, serial[n])] = n
-    for n in range(len(old_serial)):
-        if old_light[n] < 0:
-            continue
-        now = table[_place(table, serial, old_serial[n])]
-        if now < 0 or light[now] != old_light[n]:
-            own[OWN_COUNT * old_light[n] + PASSED] += 1.0
-            own[OWN_COUNT * old_light[n] + PASSED_TRAVEL_TIME] += old_time_s - old_created_s[n]

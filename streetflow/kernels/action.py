@@ -272,7 +272,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
 
 
 @helper
-def _take_out(s: State, drivable: int, v: int) -> None:
+def take_out(s: State, drivable: int, v: int) -> None:
     """Remove a vehicle from its drivable's list; nearly always it is the first one."""
     n_lanes = s.queue_head.size
     after = s.behind[v]

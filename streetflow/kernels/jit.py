@@ -10,9 +10,13 @@ to allocate would fail to compile rather than leak.
 Compiling takes some ten seconds on the first run; a line on the terminal says so. Programs whose output goes elsewhere
 see nothing of it.
 
-Numba's disk cache looks only at the file of the cached function, not at the helpers it calls. Entry points therefore
-close over `SOURCE_FINGERPRINT` (a closure's values are part of the cache key), and carry it in their names, from which
-the cache forms file names: two versions that run at the same time never write to one file.
+All compiled code of `streetflow` and `model` goes through `helper` and `entry_point`, and lies in folders of kernels.
+Numba's disk cache looks only at the file of the cached function, not at the helpers that it calls nor at the constants
+that other files define, both of which are frozen into the code. So each entry point carries in its name, from which the
+cache forms file names, a fingerprint of all kernels: of those in this folder and of those in its own. Therefore kernels
+use nothing from outside of such folders but numpy. Two versions that run at the same time never write to one file.
+
+Where no folder can be written to, the code isn't kept, and each process compiles anew.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,14 +37,14 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False
 _HELPER_OPTIONS: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-def _fingerprint() -> int:
+@cache
+def source_fingerprint(folder: Path) -> int:
+    """CRC-32 of everything that may be frozen into an entry point of ``folder``: its own files and those of this folder."""
     crc = 0
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        crc = zlib.crc32(path.read_bytes(), crc)
+    for place in dict.fromkeys((Path(__file__).parent, folder)):
+        for path in sorted(place.glob("*.py")):
+            crc = zlib.crc32(path.read_bytes(), crc)
     return crc
-
-
-SOURCE_FINGERPRINT = _fingerprint()
 
 
 class _CompileNotice(event.Listener):
@@ -69,11 +74,12 @@ def helper(function: _F) -> _F:
     return compiled
 
 
-def entry_point(function: _F) -> _F:
+def entry_point(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that Python calls; the machine code is kept on disk, if there is a place for it."""
-    function.__qualname__ += f".{SOURCE_FINGERPRINT:08x}"
+    folder = Path(function.__code__.co_filename).parent
+    function.__qualname__ += f".{source_fingerprint(folder):08x}"
     try:
-        compiled: _F = njit(cache=True, **_OPTIONS)(function)
+        compiled: Callable[..., Any] = njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # numba found no folder that it can write to
         compiled = njit(**_OPTIONS)(function)
     _notice.entry_points.add(compiled)

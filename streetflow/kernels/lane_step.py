@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from streetflow.kernels.action import OK
 from streetflow.kernels.entry import enter_lanes, plan_pending, run_flows
-from streetflow.kernels.jit import SOURCE_FINGERPRINT, entry_point, helper
+from streetflow.kernels.jit import entry_point, helper
 from streetflow.kernels.lane_action import act_changing
 from streetflow.kernels.lane_change import change_lanes, find_all_leaders
 from streetflow.kernels.move import move
@@ -42,20 +39,12 @@ def one_step_changing(s: State) -> int:
     return OK
 
 
-def _make_entry_point(fingerprint: int) -> Callable[..., Any]:
-    @entry_point
-    def step_many(net_i, net_f, veh_i, veh_f, offsets, n_steps):  # type: ignore[no-untyped-def]
-        """Run up to n_steps steps. Returns OK, or the fault of the step that counters[STEP] names."""
-        if fingerprint == -1:
-            return 0
-        s = unpack(net_i, net_f, veh_i, veh_f, offsets)
-        for _ in range(n_steps):
-            fault = one_step_changing(s)
-            if fault != OK:
-                return fault
-        return OK
-
-    return step_many
-
-
-step_many = _make_entry_point(SOURCE_FINGERPRINT)
+@entry_point
+def step_many(net_i, net_f, veh_i, veh_f, offsets, n_steps):  # type: ignore[no-untyped-def]
+    """Run up to n_steps steps. Returns OK, or the fault of the step that counters[STEP] names."""
+    s = unpack(net_i, net_f, veh_i, veh_f, offsets)
+    for _ in range(n_steps):
+        fault = one_step_changing(s)
+        if fault != OK:
+            return fault
+    return OK

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streetflow.kernels.action import WAITING_SPEED_MPS, _take_out, append, free_slots_of_last_step, release
+from streetflow.kernels.action import WAITING_SPEED_MPS, append, free_slots_of_last_step, release, take_out
 from streetflow.kernels.bits import list_set_bits
 from streetflow.kernels.car_following import lesser
 from streetflow.kernels.entry import remove_vehicle
@@ -36,7 +36,7 @@ def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
     for i in range(n_movers):
         v = index(s.mover[i])
         drivable = index(s.mover_from[i])
-        _take_out(s, drivable, v)
+        take_out(s, drivable, v)
         s.previous[v] = drivable
         add_free_flow(s, v, drivable, s.mover_way[i])
         if s.mover_way[i] < 0:

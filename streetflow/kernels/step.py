@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from streetflow.kernels.action import FAULT_DEAD_END, OK, act
 from streetflow.kernels.entry import create_vehicle, enter_lanes, plan_pending, run_flows, start_flows
-from streetflow.kernels.jit import SOURCE_FINGERPRINT, entry_point, helper
+from streetflow.kernels.jit import entry_point, helper
 from streetflow.kernels.move import find_leaders, move, run_own_lights, show_phase
 from streetflow.kernels.tables import (
     BROKEN,
@@ -84,38 +81,28 @@ def one_step(s: State) -> int:
     return OK
 
 
-def _make_entry_points(fingerprint: int) -> tuple[Callable[..., Any], ...]:
-    @entry_point
-    def step_many(net_i, net_f, veh_i, veh_f, offsets, n_steps):  # type: ignore[no-untyped-def]
-        """Run up to n_steps steps. Returns OK, or the fault of the step that counters[STEP] names."""
-        if fingerprint == -1:
-            return 0
-        s = unpack(net_i, net_f, veh_i, veh_f, offsets)
-        for _ in range(n_steps):
-            fault = one_step(s)
-            if fault != OK:
-                return fault
-        return OK
-
-    @entry_point
-    def set_phases(net_i, net_f, veh_i, veh_f, offsets, phases):  # type: ignore[no-untyped-def]
-        """Show phases[i] at each intersection i, unless it is negative."""
-        if fingerprint == -1:
-            return
-        s = unpack(net_i, net_f, veh_i, veh_f, offsets)
-        for i in range(phases.size):
-            if phases[i] >= 0 and phases[i] != s.phase_index[i]:
-                show_phase(s, i, phases[i])
-
-    @entry_point
-    def push(net_i, net_f, veh_i, veh_f, offsets, kind, route, ordinal, speed):  # type: ignore[no-untyped-def]
-        """Create a vehicle from outside; there must be a free slot. Returns the slot."""
-        if fingerprint == -1:
-            return -1
-        s = unpack(net_i, net_f, veh_i, veh_f, offsets)
-        return create_vehicle(s, kind, route, -1, ordinal, speed)
-
-    return step_many, set_phases, push
+@entry_point
+def step_many(net_i, net_f, veh_i, veh_f, offsets, n_steps):  # type: ignore[no-untyped-def]
+    """Run up to n_steps steps. Returns OK, or the fault of the step that counters[STEP] names."""
+    s = unpack(net_i, net_f, veh_i, veh_f, offsets)
+    for _ in range(n_steps):
+        fault = one_step(s)
+        if fault != OK:
+            return fault
+    return OK
 
 
-step_many, set_phases, push = _make_entry_points(SOURCE_FINGERPRINT)
+@entry_point
+def set_phases(net_i, net_f, veh_i, veh_f, offsets, phases):  # type: ignore[no-untyped-def]
+    """Show phases[i] at each intersection i, unless it is negative."""
+    s = unpack(net_i, net_f, veh_i, veh_f, offsets)
+    for i in range(phases.size):
+        if phases[i] >= 0 and phases[i] != s.phase_index[i]:
+            show_phase(s, i, phases[i])
+
+
+@entry_point
+def push(net_i, net_f, veh_i, veh_f, offsets, kind, route, ordinal, speed):  # type: ignore[no-untyped-def]
+    """Create a vehicle from outside; there must be a free slot. Returns the slot."""
+    s = unpack(net_i, net_f, veh_i, veh_f, offsets)
+    return create_vehicle(s, kind, route, -1, ordinal, speed)
