@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streetflow.kernels.lane_link_crossings import find_crossings
+from streetflow.kernels.polyline_crossings import find_crossings
 from streetflow.roadnet.reader import Point
 
 _SMALL_SORT = 16
