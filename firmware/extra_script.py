@@ -12,6 +12,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from SCons.Script import COMMAND_LINE_TARGETS
+
 Import("env")  # type: ignore[name-defined]  # noqa: F821  SCons gives us its environment
 
 env = env  # type: ignore[name-defined]  # noqa: F821
@@ -34,6 +36,16 @@ def run(module: str, *arguments: str) -> None:
     sys.stdout.write(result.stdout)
     if result.returncode:
         stop(result.stderr.strip().removeprefix("Error: "))
+
+
+def upload_port() -> str:
+    """The board's port by the rule of `--board auto`: PlatformIO itself would take any port, though no board is at it."""
+    command = [sys.executable, "-c", "from hil.boards.find_port import find_port; print(find_port().port)"]
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    if result.returncode:
+        reason = result.stderr.strip().splitlines()[-1].partition(": ")[2]
+        stop(f"{reason}; name the board's port with --upload-port PORT")
+    return result.stdout.strip()
 
 
 def set_crc(target: list[object], source: list[object], env: object) -> None:
@@ -80,6 +92,8 @@ if "BOARD" in env:  # an AVR; the host build has no clock and no line
     board.update("build.f_cpu", f"{f_cpu_hz}L")
     env.Replace(BOARD_F_CPU=f"{f_cpu_hz}L")
     env.Append(CPPDEFINES=[("BAUD", f"{baud}L")])
+    if "upload" in COMMAND_LINE_TARGETS and board.get("upload.require_upload_port", False) and not env.subst("$UPLOAD_PORT"):
+        env.Replace(UPLOAD_PORT=upload_port())
     map_file = build / "firmware.map"
     env.Append(LINKFLAGS=["-nostartfiles", f"-Wl,-Map,{map_file}"])
     # Keeps what no vector leads to, so that set_crc sees it; the linker would leave it out without a word.

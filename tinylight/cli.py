@@ -14,6 +14,7 @@ from tinylight.commands.board import board
 from tinylight.commands.check import check
 from tinylight.commands.cost import cost
 from tinylight.commands.evaluate import evaluate
+from tinylight.commands.flash import flash
 from tinylight.commands.hil import hil
 from tinylight.commands.make_network import make_network
 from tinylight.commands.networks import networks
@@ -90,6 +91,7 @@ COMMANDS = (
     cost,
     board,
     share,
+    flash,
 )
 for command in COMMANDS:
     app.command(cls=_Command)(command)

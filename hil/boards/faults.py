@@ -39,7 +39,7 @@ class WrongPolicy(LinkError):
         self.found_sha256 = found_sha256
         super().__init__(
             f"the board holds policy {found_sha256[:12]}, not {expected_sha256[:12]}: "
-            "build and upload the firmware from this policy file"
+            "put this one on it with: tinylight flash --policy FILE"
         )
 
 

@@ -150,7 +150,8 @@ class SerialBoard(Board):
     def diagnosis(self) -> str:
         return (
             f"usual causes, in order: the firmware was built for another baud rate than {self.baud}; it isn't on the board yet "
-            "(pio run -t upload); another program reads the port as well; an Arduino needs up to 3 s after the port was opened"
+            "(tinylight flash --board PORT); another program reads the port as well; an Arduino needs up to 3 s after its port "
+            "was opened"
         )
 
     def _open(self) -> serial.SerialBase:

@@ -25,6 +25,7 @@ NAMES_A_FILE = [
     EVALUATE,
     f"{EVALUATE} SOTL --trips",
     f"{EVALUATE} SOTL --json",
+    "flash --policy",
     "hil --policy",
     "hil --json",
     "hil --board",

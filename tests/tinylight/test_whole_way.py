@@ -16,7 +16,7 @@ import pytest
 
 from hil.boards import SerialBoard
 from hil.boards.port_server import PortServer
-from hil.build.firmware import build_firmware, default_build_dir, pio
+from hil.build.firmware import default_build_dir, pio
 from hil.build.project import project_root
 from hil.wire.link import Link
 from model import pretrained_policy
@@ -50,18 +50,17 @@ def passes_on(board: str) -> None:
 
 @pytest.fixture(scope="module")
 def flashed(port: str) -> str:
-    firmware = build_firmware(pretrained_policy("crossing"))
-    command = ["avrdude", "-p", "atmega328p", "-c", "arduino", "-P", port, "-b", "115200", "-D"]
+    command = [sys.executable, "-m", "tinylight.cli", "flash", "--board", port, "--network", "crossing"]
     for _ in range(3):  # as one would on a desk: on a machine too busy for real time avrdude may lose step
-        done = subprocess.run([*command, "-U", f"flash:w:{firmware.hex}:i"], capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=project_root())
         if done.returncode == 0:
             break
     assert done.returncode == 0, done.stderr
-    assert re.search(r"\d+ bytes of flash verified", done.stderr)
+    assert "read back and equal" in done.stdout and "the board answers at 115200 baud with policy 2581cceecea5" in done.stdout
     return port
 
 
-def test_avrdude_flashes_and_verifies_and_then_the_tests_pass(flashed: str) -> None:
+def test_flashed_by_avrdude_the_tests_pass(flashed: str) -> None:
     passes_on(flashed)
 
 
@@ -91,6 +90,16 @@ def test_platformio_uploads(port: str) -> None:
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     with SerialBoard(port, baud=115_200) as board:
         Link(board, budget_s=10).hello(load_policy(policy).sha256, patience_s=PATIENCE_S)
+
+
+def test_platformio_takes_no_port_that_is_not_a_boards() -> None:
+    """It would take any, and need a minute to find that nobody answers; here none is named, and no board is there."""
+    done = pio.run(
+        ["run", "-e", "uno_system", "-t", "upload"],
+        project=project_root(),
+        state_dir=default_build_dir() / "platformio",
+    )
+    assert done.returncode != 0 and "no port looks like a board" in done.stderr and "--upload-port PORT" in done.stderr
 
 
 def test_a_programmer_erases_the_chip_and_a_bootloader_does_not(tmp_path: Path) -> None:

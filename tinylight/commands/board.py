@@ -27,8 +27,8 @@ def board(
 ) -> None:
     """Put an emulated Arduino Uno on a pseudo-terminal, in real time, until Ctrl-C.
 
-    It has the Uno's bootloader and resets when its port is opened, so everything that talks to an Uno works on it: avrdude,
-    `pio run -e uno_system -t upload --upload-port PORT`, `tinylight hil --board PORT`, `pytest --hil=PORT`, a serial monitor.
+    It has the Uno's bootloader and resets when its port is opened, so everything that talks to an Uno works on it:
+    `tinylight flash --board PORT`, avrdude, `tinylight hil --board PORT`, `pytest --hil=PORT`, a serial monitor.
     What is flashed is kept until the end of the command.
     """
     from hil.boards.bootloader import find_bootloader

@@ -1,7 +1,5 @@
 """`tinylight hil`: traffic with the chip in the loop, judged."""
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,10 +8,10 @@ import typer
 from streetflow.errors import InputError
 from streetflow.near import or_else
 from tinylight.commands.options import ClearanceOption, EngineOption, JsonOption, KernelOption
+from tinylight.commands.which_board import port_of
 from tinylight.console import console, progress_bar, require_writable, say, show
 
 if TYPE_CHECKING:
-    from hil.boards.find_port import Candidate
     from hil.loop.job import Job
     from hil.loop.verdict import Verdict
 
@@ -79,7 +77,6 @@ def hil(
     8-bit network and answers with the phase. The verdict covers latency (0.1 s), flash and RAM, equality with the integer
     reference on every logit (by their CRC), and the traffic's travel time. Exit code 1 if any verdict fails.
     """
-    from hil.boards.find_port import AUTO, find_port
     from hil.loop.fault_spec import FaultSpec
     from hil.loop.job import Job
     from hil.loop.summary import summary_row, summary_table
@@ -98,10 +95,7 @@ def hil(
 
         names = [entry.name for entry in list_networks() if entry.name in pretrained_policies()]
     require_writable(json_file)
-    if board == AUTO:
-        found = find_port(_choose if sys.stdin.isatty() else None)
-        say(f"board: {found}")
-        board = found.port
+    board = port_of(board)
     if boards not in BOARDS:
         raise InputError("--boards", "", f"unknown layout {boards!r}{or_else(boards, BOARDS)}")
     if boards == "one" and "," in board and not Path(board).exists():
@@ -147,15 +141,6 @@ def hil(
         write_json({"passed": passed, "runs": runs}, json_file)
     say("PASS" if passed else "FAIL", style="bold green" if passed else "bold red")
     raise typer.Exit(0 if passed else 1)
-
-
-def _choose(found: "Sequence[Candidate]") -> "Candidate":
-    for number, candidate in enumerate(found, 1):
-        say(f"{number}: {candidate}")
-    while True:
-        number = typer.prompt("which board", type=int)
-        if 1 <= number <= len(found):
-            return found[number - 1]
 
 
 def _run_with_progress(job: "Job") -> "Verdict":
