@@ -1,1 +1,17 @@
 """Hardware in the loop: wire protocol, link, boards, closed loop, latency, footprint and verdicts."""
+
+from typing import TYPE_CHECKING
+
+__all__ = ["__version__"]
+
+__version__: str
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> str:
+        """`__version__`, when it is asked for: the traffic engine, which has it, takes its time to import."""
+        if name == "__version__":
+            from streetflow import __version__
+
+            return __version__
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

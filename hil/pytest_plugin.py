@@ -67,7 +67,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--hil-faults",
         metavar="SPEC",
-        help="faults on the line and the chip, on purpose, such as bytes=0.05,reset@40,seed=7 (docs/faults.md)",
+        help="faults on the line and the chip, on purpose, such as bytes=0.05,reset@40,seed=7",
     )
     group.addoption(
         "--hil-kernel",

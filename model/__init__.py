@@ -7,6 +7,9 @@ Importing this package pulls in neither torch nor the traffic engine. What train
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+__all__ = ["PRETRAINED_FOLDER", "__version__", "pretrained_policies", "pretrained_policy"]
 
 PRETRAINED_FOLDER = Path(__file__).resolve().parent / "pretrained"
 
@@ -24,3 +27,16 @@ def pretrained_policy(name: str) -> Path:
 def pretrained_policies() -> list[str]:
     """Names of the pretrained policies that ship with the package, sorted."""
     return sorted(path.stem for path in PRETRAINED_FOLDER.glob("*.json"))
+
+
+__version__: str
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> str:
+        """`__version__`, when it is asked for: the traffic engine, which has it, takes its time to import."""
+        if name == "__version__":
+            from streetflow import __version__
+
+            return __version__
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

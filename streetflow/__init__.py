@@ -4,4 +4,6 @@ from streetflow.engine.archive import Archive
 from streetflow.engine.cityflow_names import Engine
 from streetflow.errors import InputError
 
-__all__ = ["Archive", "Engine", "InputError"]
+__all__ = ["Archive", "Engine", "InputError", "__version__"]
+
+__version__ = "0.1.0"  # of this package and of all of tinylight-hil

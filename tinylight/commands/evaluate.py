@@ -36,7 +36,10 @@ def evaluate(
     clearance: ClearanceOption = None,
     measures: Annotated[
         bool,
-        typer.Option("--measures", help="Also print (and put into --json) every measure that docs/measures.md defines."),
+        typer.Option(
+            "--measures",
+            help="Also print (and put into --json) all other measures: queues, stops, delays and more.",
+        ),
     ] = False,
     trips_file: Annotated[
         Path | None, typer.Option("--trips", metavar="OUT", help="Also write every vehicle's trip to this CSV file.")
@@ -97,7 +100,7 @@ def evaluate(
 def _print_measures(measured: Sequence[Mapping[str, float | None]]) -> None:
     from streetflow.control.measures import MEASURES
 
-    table = Table(title="measures, over the flows (docs/measures.md says what each means)", title_justify="left")
+    table = Table(title="measures, over the flows", title_justify="left")
     for heading in ("measure", "unit", "mean", "deviation"):
         table.add_column(heading, justify="right" if heading in ("mean", "deviation") else "left")
     for spec in MEASURES:

@@ -50,8 +50,7 @@ def hil(
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Put faults on the line and the chip on purpose, such as bytes=0.05,reset@40,silence@90:2,seed=7 "
-            "(docs/faults.md).",
+            help="Put faults on the line and the chip on purpose, such as bytes=0.05,reset@40,silence@90:2,seed=7.",
         ),
     ] = None,
     kernel: KernelOption = "auto",
