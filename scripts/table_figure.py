@@ -29,7 +29,7 @@ def main() -> None:
     figure, grid = plt.subplots(2, 3, figsize=(10.5, 5.4), sharey=True)
     for axes, name in zip(grid.flat, PAPER_NETWORKS, strict=True):
         draw(axes, name, [run["average_travel_time_s"] for run in runs if run["network"] == name])
-    figure.supxlabel("average travel time [s], mean and deviation over ten runs: less is better", fontsize=9)
+    figure.supxlabel("average travel time [s], mean ± standard deviation over ten runs: less is better", fontsize=9)
     figure.tight_layout()
     matplotlib.rcParams["svg.hashsalt"] = "tinylight"
     figure.savefig(arguments.out, metadata={"Date": None})
@@ -44,13 +44,15 @@ def draw(axes: Axes, name: str, ours: list[float]) -> None:
             time = papers[model].travel_time_s
             axes.errorbar(time.mean, y, xerr=time.deviation, fmt="o", ms=4.5, color=colour, elinewidth=1)
     if ours:
-        axes.errorbar(mean(ours), len(MODELS), xerr=pstdev(ours), fmt="D", ms=5.5, color=OURS, elinewidth=1)
-        axes.axvline(mean(ours), color=OURS, lw=0.7, ls=":")
-        axes.annotate(
-            f"{mean(ours):.1f} s", (mean(ours), len(MODELS)), (8, -3), textcoords="offset points", color=OURS, fontsize=8
-        )
+        time_s, deviation_s, row = mean(ours), pstdev(ours), len(MODELS)
+        axes.axvline(time_s, color=OURS, lw=0.7, ls=":")
+        axes.plot(time_s, row, "D", ms=3.5, color=OURS)
+        # Under the marker, since the deviation is often less than the marker's width.
+        axes.errorbar(time_s, row + 0.45, xerr=deviation_s, fmt="none", color=OURS, elinewidth=1.4, capsize=3, capthick=1.4)
+        text = f"{time_s:.2f} ± {deviation_s:.2f} s"
+        axes.annotate(text, (time_s + deviation_s, row), (8, -5), textcoords="offset points", color=OURS, fontsize=8)
     axes.set_yticks(range(len(MODELS) + 1), [*MODELS[:-1], "TinyLight (paper)", "ours, on the chip"], fontsize=8)
-    axes.set_ylim(len(MODELS) + 0.7, -0.7)
+    axes.set_ylim(len(MODELS) + 0.9, -0.7)
     axes.tick_params(axis="x", labelsize=8)
     axes.set_xlim(left=0)
     axes.set_title(name, fontsize=10, loc="left")

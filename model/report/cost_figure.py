@@ -1,8 +1,7 @@
-"""The paper's log-log figure: parameters, FLOPs and travel time of every model, and what the chip can hold and do in time."""
+"""The figure of costs, in two panels: every model's travel time over its operations, and what it takes of the chip."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +13,17 @@ from model.report.paper_table import PAPER_NETWORKS, paper_cell
 from streetflow.errors import InputError
 from streetflow.roadnet.json_reader import read_json
 
-ROM_BYTES = 32 * 1024
+FLASH_BYTES = 32 * 1024
+RAM_BYTES = 2 * 1024
 RESPONSE_S = 0.1
 CHIP_HZ = 8_000_000  # the paper's clock
 PAPER_S_PER_FLOP = 18.78e-3 / 2031  # its TinyLight instance on the ATmega328P (Appendix B)
 TINYLIGHT = "TinyLight"  # travel times are shown as multiples of this model's
 LABELS = {f"{TINYLIGHT}.best": f"{TINYLIGHT} (ours)", f"{TINYLIGHT}.paper": f"{TINYLIGHT} (paper's settings)"}
-NAMES_COLUMNS = 20  # below a dot
-BAR_STEP = 1.24  # half the distance of two bars at one dot
-BAR_DECADES = 0.35  # a bar's height, for a multiple of 1
-ZERO_AT = 0.3  # where a log axis shows 0
+ZERO_AT = 3.0  # where the log axis of operations shows 0
+DOT, FLASH, RAM, TIME, MUTED = "#1d3557", "#457b9d", "#8ab17d", "#e9a03b", "0.4"
+SHARE_SHOWN = 1.15  # longer bars end here, in a point
+FULL_BAR = 0.8  # rows are 1 apart
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class MeasuredPoint:
     """A policy on the emulated chip."""
 
     label: str
-    parameters: int
     flops: int  # of one decision, counted
     cycles: float  # of one decision, measured (median)
-    flash_bytes: int
+    flash_bytes: int  # of the whole firmware
+    ram_bytes: int  # statics, and the stack that the machine code can need
 
 
 @dataclass(frozen=True)
@@ -121,90 +121,135 @@ def figure_of(costs: Sequence[Cost], travel_times: Sequence[TravelTime], measure
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(8.8, 5.4), layout="constrained")
-        axes = figure.subplots()
-        _limits(axes, measured)
-        _models(axes, costs, travel_times, measured)
-        _measured(axes, measured)
-        axes.set_title(_title(travel_times), fontsize=9, loc="left")
-        axes.set_xlabel("parameters of one intersection")
-        axes.set_ylabel("floating-point operations of one decision")
+        figure = Figure(figsize=(11, 5.2))
+        times, chip = figure.subplots(
+            1,
+            2,
+            gridspec_kw={"width_ratios": [1.2, 1], "wspace": 0.29, "left": 0.06, "right": 0.98, "bottom": 0.11, "top": 0.88},
+        )
+        _travel_times(times, costs, travel_times)
+        _chip(chip, costs, measured)
     return figure
 
 
-def _title(travel_times: Sequence[TravelTime]) -> str:
-    reference = next((each for each in travel_times if each.multiple == 1.0), None)
-    if reference is None:
-        return "Dots: counted cost"
-    return (
-        f"Dots: counted cost. Bars: travel time as a multiple of that of {reference.label},\n"
-        f"mean over the networks that both have: {reference.networks}, or the number in brackets"
+def _travel_times(axes: Any, costs: Sequence[Cost], travel_times: Sequence[TravelTime]) -> None:
+    """A dot a model: travel time over the operations of one decision."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    reference = next((each.label for each in travel_times if each.multiple == 1.0), TINYLIGHT)
+    most = max((each.networks for each in travel_times), default=0)
+    axes.set_title("Travel time against cost: less of both is better", loc="left", fontsize=11, weight="bold", pad=12)
+    axes.set_ylabel(f"travel time, {reference} = 1" + f", mean over {most} networks" * (most > 1))
+    axes.set_xlabel("operations of one decision (additions, multiplications, comparisons)")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator([ZERO_AT, *(10.0**k for k in range(1, 6))]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: "0" if value == ZERO_AT else f"{value:,.0f}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(axis="y", color="0.92", zorder=0)
+    flops = {cost.model: max(cost.flops, ZERO_AT) for cost in costs}
+    dots = [(flops[each.model], each) for each in travel_times]
+    axes.set_xlim(ZERO_AT / 1.6, max([1e5, *flops.values()]) * 25)
+    axes.set_ylim(0.8, max([2.0, *(each.multiple for each in travel_times)]) + 0.15)
+    for x, each in dots:
+        axes.plot(x, each.multiple, "o", color=TIME if each.model == TINYLIGHT else DOT, markersize=7, zorder=3)
+    texts = [f"{each.label} {each.multiple:.2f}{_few(each, most)}" for _, each in dots]
+    _label_dots(axes, [(x, each.multiple) for x, each in dots], texts)
+
+
+def _few(each: TravelTime, most: int) -> str:
+    """What a label says of a model that can't do all networks."""
+    return "" if each.networks == most else f"\n({each.networks} network{'s' * (each.networks > 1)})"
+
+
+def _label_dots(axes: Any, dots: Sequence[tuple[float, float]], texts: Sequence[str]) -> None:
+    """A text beside each dot, at the first place around it that lies on no other dot or text, and inside the axes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.transforms import Bbox
+
+    renderer = FigureCanvasAgg(axes.figure).get_renderer()
+    inside = axes.get_window_extent(renderer)
+    taken = [Bbox.from_bounds(x - 6, y - 6, 12, 12) for x, y in axes.transData.transform(dots)]
+    places = [
+        (sign * dx, dy, side, "center")
+        for dy, dx in ((0, 8), (11, 4), (-11, 4), (14, -20), (-14, -20), (24, -40), (-24, -40), (36, -40), (-36, -40))
+        for sign, side in ((1, "left"), (-1, "right"))
+    ]
+    for dot, text in sorted(zip(dots, texts, strict=True), key=lambda each: -each[0][0]):
+        for x, y, horizontal, vertical in places:
+            label = axes.annotate(text, dot, (x, y), textcoords="offset points", ha=horizontal, va=vertical, fontsize=8.5)
+            box = label.get_window_extent(renderer)
+            if inside.contains(box.x0, box.y0) and inside.contains(box.x1, box.y1) and not any(map(box.overlaps, taken)):
+                break
+            label.remove()
+        else:
+            label = axes.annotate(text, dot, (8, 0), textcoords="offset points", va="center", fontsize=8.5)
+        taken.append(label.get_window_extent(renderer).padded(5, 0))
+
+
+def _chip(axes: Any, costs: Sequence[Cost], measured: Sequence[MeasuredPoint]) -> None:
+    """Bars: shares of what an ATmega328P has, counted for every model that takes any, measured for every policy."""
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import FixedLocator, FuncFormatter
+
+    speed_s = fmean(point.cycles / point.flops for point in measured) / CHIP_HZ if measured else PAPER_S_PER_FLOP
+    models = [(name, [(FLASH, size / FLASH_BYTES), (TIME, n * speed_s / RESPONSE_S)]) for name, size, n in _sizes(costs)]
+    chips = [
+        (point.label, [(FLASH, point.flash_bytes / FLASH_BYTES), (RAM, point.ram_bytes / RAM_BYTES),
+                       (TIME, point.cycles / CHIP_HZ / RESPONSE_S)])
+        for point in measured
+    ]  # fmt: skip
+    speed = f"{speed_s * CHIP_HZ:.1f} cycles an operation" if measured else "the paper's 9.2 µs an operation"
+    groups = [
+        (f"8-bit weights, {speed}", [row for row in models if _seen(row[1])]),
+        ("TinyLight's firmware on the emulated chip", chips),
+    ]
+    y, ticks = 0.0, []
+    for heading, rows in groups:
+        if rows:
+            axes.text(0.01, y, heading, fontsize=8.5, style="italic", color=MUTED, va="center", zorder=5)
+        for name, bars in rows:
+            y += 1
+            _row_of_bars(axes, y - 0.2, bars)
+            ticks.append((y - 0.2, name))
+        y += 1
+    axes.set_yticks([at for at, _ in ticks], [name for _, name in ticks])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(ticks[-1][0] + 0.6, -0.5)
+    axes.set_xlim(0, SHARE_SHOWN + 0.05)
+    axes.xaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share * 100:.0f} %"))
+    axes.axvline(1.0, color="#c1121f", linewidth=1.2, zorder=1)
+    axes.set_title("What fits an ATmega328P: shares of its limits", loc="left", fontsize=11, weight="bold", pad=24)
+    axes.set_xlabel("share of the limit (red: 100 %)")
+    names = [(FLASH, f"{FLASH_BYTES // 1024} KB of flash"), (TIME, f"{RESPONSE_S} s at {CHIP_HZ // 1_000_000} MHz")]
+    if measured:
+        names.insert(1, (RAM, f"{RAM_BYTES // 1024} KB of RAM"))
+    handles = [Patch(color=colour, label=name) for colour, name in names]
+    axes.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0, 0.995), ncols=3, frameon=False, borderpad=0.2, columnspacing=1.2
     )
 
 
-def _limits(axes: Any, measured: Sequence[MeasuredPoint]) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(ZERO_AT / 3, 1.1e5)
-    axes.set_ylim(ZERO_AT / 6, 6e6)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(FixedLocator([ZERO_AT, *(10.0**k for k in range(7))]))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: "0" if value == ZERO_AT else f"{value:,.0f}"))
-        axis.set_minor_locator(NullLocator())
-    grey = {"color": "0.55", "linewidth": 0.9, "linestyle": "--", "zorder": 1}
-    for width_bytes, name in ((4, "float"), (1, "8 bits")):
-        axes.axvline(ROM_BYTES / width_bytes, **grey)
-        axes.text(ROM_BYTES / width_bytes * 0.93, 0.1, f"32 KB, {name}", rotation=90, ha="right", va="bottom", color="0.4")
-    for flops, text in _time_limits(measured).items():
-        axes.axhline(flops, **grey)
-        axes.text(ZERO_AT / 2.7, flops * 1.08, text, va="bottom", color="0.4")
+def _seen(bars: Sequence[tuple[str, float]]) -> bool:
+    return max(share for _, share in bars) >= 0.005
 
 
-def _time_limits(measured: Sequence[MeasuredPoint]) -> dict[float, str]:
-    """FLOPs that take as long as a decision may, and in which arithmetic."""
-    limits = {RESPONSE_S / PAPER_S_PER_FLOP: "0.1 s at the paper's 9.2 µs a FLOP"}
-    if measured:
-        cycles_per_flop = fmean(point.cycles / point.flops for point in measured)
-        limits[RESPONSE_S * CHIP_HZ / cycles_per_flop] = f"0.1 s at 8 MHz and our {cycles_per_flop:.2f} cycles a FLOP"
-    return limits
-
-
-def _models(axes: Any, costs: Sequence[Cost], travel_times: Sequence[TravelTime], measured: Sequence[MeasuredPoint]) -> None:
-    """A dot a model, on it a bar as high as its travel time, and below it, and below stars that are near, its name."""
-    at: dict[tuple[float, float], list[Cost]] = {}
+def _sizes(costs: Sequence[Cost]) -> list[tuple[str, int, int]]:
+    """(models, parameters, FLOPs), one for all models of one size."""
+    sizes: dict[tuple[int, int], list[str]] = {}
     for cost in costs:
-        at.setdefault((max(cost.parameters, ZERO_AT), max(cost.flops, ZERO_AT)), []).append(cost)
-    most = max((each.networks for each in travel_times), default=0)
-    for (x, y), members in at.items():
-        axes.plot(x, y, "o", color="#1d3557", markersize=5, zorder=3)
-        bars = [each for cost in members for each in travel_times if each.model == cost.model]
-        for k, each in enumerate(bars):
-            left = x * BAR_STEP ** (2 * k - (len(bars) - 1))
-            top = y * 1.25 * 10 ** (each.multiple * BAR_DECADES)
-            axes.vlines(left, y * 1.25, top, color="#457b9d", linewidth=6, zorder=2)
-            foot = top * 1.08
-            foot = next((limit * 1.08 for limit in _time_limits(measured) if foot < limit * 1.08 < foot * 1.6), foot)
-            few = f"\n({each.networks})" if each.networks < most else ""
-            axes.text(left, foot, f"{each.multiple:.2f}{few}", ha="center", va="bottom", fontsize=7)
-        shown = {each.model for each in bars}
-        labels = [cost.model for cost in members if cost.model not in shown] + [each.label for each in bars]
-        names = textwrap.fill(", ".join(labels), NAMES_COLUMNS)
-        stars = [point.flops for point in measured if x / 4 < point.parameters < x * 4 and y / 8 < point.flops < y]
-        below: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "top", "weight": "bold", "zorder": 5}
-        below["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-        axes.annotate(names, (x, min([y, *stars])), (0, -8), fontsize=8, **below)
+        sizes.setdefault((cost.parameters, cost.flops), []).append(cost.model)
+    return [(", ".join(sorted(models)), parameters, flops) for (parameters, flops), models in sizes.items()]
 
 
-def _measured(axes: Any, measured: Sequence[MeasuredPoint]) -> None:
-    """A star a policy, and what it takes of the chip in a corner."""
-    for point in measured:
-        axes.plot(point.parameters, point.flops, marker="*", markersize=10, color="#c1121f", linestyle="none", zorder=6)
-    lines = []
-    for point in measured:
-        time_ms = point.cycles / CHIP_HZ * 1e3
-        lines.append(f"{point.label}: {point.cycles:,.0f} cycles, {time_ms:.1f} ms at 8 MHz, {point.flash_bytes:,} B flash")
-    if lines:
-        text = "\n".join(["★ measured on the emulated ATmega328P, 8-bit weights:", *lines])
-        axes.text(0.2, 0.05, text, transform=axes.transAxes, color="#c1121f", fontsize=8, va="bottom")
+def _row_of_bars(axes: Any, row: float, bars: Sequence[tuple[str, float]]) -> None:
+    height = FULL_BAR / len(bars)
+    for k, (colour, share) in enumerate(bars):
+        y = row - FULL_BAR / 2 + height * (k + 0.5)
+        axes.barh(y, min(share, SHARE_SHOWN), height * 0.9, color=colour, zorder=2)
+        text = f"{share * 100:.1f} %" if share < 0.1 else f"{share * 100:,.0f} %"
+        if share > SHARE_SHOWN:
+            axes.plot(SHARE_SHOWN, y, ">", color=colour, markersize=9, zorder=2)
+        end = min(share, SHARE_SHOWN)
+        inside = share > 0.9
+        axes.text(end - 0.02 if inside else end + 0.012, y, text, va="center", ha="right" if inside else "left", fontsize=8)

@@ -170,39 +170,53 @@ def test_the_figure_shows_every_model_and_line(tmp_path: Path) -> None:
         draw(file, costs(PAPER_GEOMETRY), paper_travel_times(), [])
     text = first.read_text()
     assert text == second.read_text()
-    for shown in ("CoLight", "EcoLight", "FRAP, MPLight", "TLRP, TinyLight", "SOTL", "32 KB, float", "0.1 s at the paper"):
+    for each in paper_travel_times():
+        assert f">{each.label} {each.multiple:.2f}</text>" in text
+    for shown in ("FRAP, MPLight", "TLRP, TinyLight", "(4 networks)", "32 KB of flash", "the paper's 9.2 µs an operation"):
         assert shown in text
 
 
 MEASURED = [
-    MeasuredPoint("Hangzhou1 flow 0", 768, 1_600, 4_837.0, 10_230),
-    MeasuredPoint("crossing flow 0", 924, 1_908, 5_982.0, 12_078),
-    MeasuredPoint("Jinan flow 0", 949, 1_965, 11_837.0, 17_838),
+    MeasuredPoint("Hangzhou1 flow 0", 1_600, 4_837.0, 10_230, 330),
+    MeasuredPoint("crossing flow 0", 1_908, 5_982.0, 12_078, 352),
+    MeasuredPoint("Jinan flow 0", 1_965, 11_837.0, 17_838, 376),
 ]
 
 
-@pytest.mark.parametrize("measured", [MEASURED, []], ids=["with stars", "without"])
+def test_bars_are_shares_of_the_chips_limits() -> None:
+    """A bar past the limit is cut off beyond the limit's line, and its number says how long it is."""
+    pytest.importorskip("matplotlib")
+    _, chip = figure_of(costs(PAPER_GEOMETRY), paper_travel_times(), MEASURED).axes
+    rows = [label.get_text() for label in chip.get_yticklabels()]
+    assert rows == ["CoLight", "FRAP, MPLight", "TLRP, TinyLight", *(point.label for point in MEASURED)]
+    crossing = [bar.get_width() for bar in chip.patches[9:12]]
+    assert crossing == pytest.approx([12_078 / 32_768, 352 / 2_048, 5_982 / 800_000])
+    _, chip = figure_of(costs(PAPER_GEOMETRY), paper_travel_times(), []).axes
+    assert max(bar.get_width() for bar in chip.patches) == 1.15
+    share = 183_676 * 18.78e-3 / 2_031 / 0.1
+    assert share > 1.15 and f"{share * 100:,.0f} %" in [text.get_text() for text in chip.texts]
+
+
+@pytest.mark.parametrize("measured", [MEASURED, []], ids=["with policies", "without"])
 @pytest.mark.parametrize("times", ["paper", "ours"])
 def test_nothing_in_the_figure_lies_on_a_text(measured: list[MeasuredPoint], times: str) -> None:
-    """Neither another text, nor a marker, nor a bar, nor a limit's line."""
+    """Neither another text, nor a dot, nor a bar's end, nor the limit's line; and nothing is cut off at the picture's rim."""
     matplotlib_text = pytest.importorskip("matplotlib.text")
-    from matplotlib.transforms import Bbox
 
     travel_times = paper_travel_times() if times == "paper" else table_travel_times(TABLE)
     figure = figure_of(costs(PAPER_GEOMETRY), travel_times, measured)
-    (axes,) = figure.axes
     figure.canvas.draw()
     texts = [text for text in figure.findobj(matplotlib_text.Text) if text.get_text() and text.get_visible()]
-    taken = [(text.get_text(), text.get_window_extent()) for text in texts]
-    for line in axes.lines:
-        taken.append((f"{line.get_marker()} at {line.get_xydata()[0]}", line.get_window_extent()))
-    for bars in axes.collections:
-        width = bars.get_linewidth()[0] / 2 * figure.dpi / 72
-        ends = axes.transData.transform(bars.get_segments()[0])
-        taken.append(("bar", Bbox(ends).padded(width, 0)))
-    for text, box in taken[: len(texts)]:
-        met = [other for other, place in taken if other is not text and place.overlaps(box)]
+    boxes = [(text.get_text(), text.get_window_extent()) for text in texts]
+    bars = [(f"bar of {bar.get_width():.3f}", bar.get_window_extent()) for axes in figure.axes for bar in axes.patches]
+    lines = [(f"{line.get_marker()} {line.get_xydata()[0]}", line.get_window_extent()) for a in figure.axes for line in a.lines]
+    for text, box in boxes:
+        others = [each for each in boxes if each[1] is not box]
+        if not any(bar.x0 < box.x0 and box.x1 < bar.x1 and bar.y0 < box.y0 and box.y1 < bar.y1 for _, bar in bars):
+            others += bars + lines  # a text within a bar, which hides what is behind it, meets texts only
+        met = [name for name, place in others if place.overlaps(box)]
         assert not met, f"{text!r} meets {met}"
+        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, f"{text!r} is cut off"
 
 
 def test_a_policys_parameters_are_the_policy_files_own_count() -> None:

@@ -34,7 +34,7 @@ def cost(
         typer.Option(metavar="FILE", help="Measure this policy on the emulated chip (may be given more than once)."),
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option(metavar="SVG", help="Draw the log-log figure into this file (needs matplotlib).")
+        Path | None, typer.Option(metavar="SVG", help="Draw the figure into this file (needs matplotlib).")
     ] = None,
     table: Annotated[
         Path | None,
@@ -66,10 +66,7 @@ def cost(
     if measured:
         _show_measured(measured)
     if figure is not None:
-        points = [
-            MeasuredPoint(m.name, round(m.parameters / m.intersections), round(m.flops), m.cycles_p50, m.flash_bytes)
-            for m in measured
-        ]
+        points = [MeasuredPoint(m.name, round(m.flops), m.cycles_p50, m.flash_bytes, m.ram_bytes) for m in measured]
         draw(figure, counted, times, points)
         say(f"written: {figure}")
     if json_file is not None:
