@@ -45,7 +45,7 @@ class Drive:
 def us_a_step(benchmark, n_steps: int) -> float:
     """The median, also noted in the benchmark's extra_info."""
     us: float = benchmark.stats.stats.median / n_steps * 1e6
-    benchmark.extra_info["us a step"] = round(us, 3)
+    benchmark.extra_info["µs a step"] = round(us, 3)
     return us
 
 
@@ -56,7 +56,7 @@ def test_stepping(network: str, lane_change: bool, benchmark, say) -> None:
     drive = Drive(network, lane_change)
     benchmark.pedantic(drive.one_by_one, setup=drive.reset, rounds=15)
     how = "changing lanes" if lane_change else "stepping only"
-    say(f"{network}, FixedTime, {how}: {us_a_step(benchmark, HORIZON_S):.2f} us a step")
+    say(f"{network}, FixedTime, {how}: {us_a_step(benchmark, HORIZON_S):.2f} µs a step")
 
 
 @pytest.mark.benchmark(group="lane counts and waiting counts of all lanes, as arrays")
@@ -74,7 +74,7 @@ def test_reading(network: str, how: str, benchmark, say) -> None:
         engine.lane_waiting_count_view  # noqa: B018
 
     benchmark(copies if how == "copies" else views)
-    say(f"{network}, all lane counts and waiting counts as {how}: {benchmark.stats.stats.median * 1e6:.3f} us")
+    say(f"{network}, all lane counts and waiting counts as {how}: {benchmark.stats.stats.median * 1e6:.3f} µs")
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ def rows_of(file: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def table(rows: list[dict[str, Any]], loading: bool) -> list[str]:
-    heads = ["network", "crossings", "lanes", "running", "standing", "us a step (least)", "(median)", "ns a vehicle"]
+    heads = ["network", "crossings", "lanes", "running", "standing", "µs a step (least)", "(median)", "ns a vehicle"]
     heads[1:1] = ["demand on each road in"] if "demand" in rows[0] else []
     heads += ["loading s (CPU)", "memory MiB"] if loading else []
     lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
@@ -56,7 +56,7 @@ def draw(rows: dict[str, list[dict[str, Any]]], file: Path) -> None:
     draw_full(left, rows["test_steps"], rows.get("test_steps_of_data_sets", []))
     draw_few(right, rows["test_steps_with_few_vehicles"])
     for axes in (left, right):
-        axes.set(xscale="log", yscale="log", ylabel="us a step")
+        axes.set(xscale="log", yscale="log", ylabel="µs a step")
         axes.legend(frameon=False, loc="upper left")
         axes.spines[["top", "right"]].set_visible(False)
         for axis in (axes.xaxis, axes.yaxis):
