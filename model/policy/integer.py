@@ -11,12 +11,15 @@ values:
     action   = lowest index of the greatest logit
 
 The policy file's loader has proved that no sum here leaves 24 bits and no product 32 (`model/policy/file.py`);
-numpy's int64 is exact. Layer 1 has a ReLU per branch, as the paper's o_J = sum_i alpha_i ReLU(Linear(o_i)); after
-the extraction alpha is 1.
+numpy's int64 is exact. The steps are functions of their own, since the quantisation (`model/quantise/quantise.py`) goes through
+them as it chooses each layer's integers.
+
+Layer 1 has a ReLU per branch, as the paper's o_J = sum_i alpha_i ReLU(Linear(o_i)); after the extraction alpha is 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +51,6 @@ class IntegerPolicy:
         self._offset = np.repeat([feature.offset for feature in part.features], widths).astype(np.int64)
         self._multiplier = np.repeat([feature.multiplier for feature in part.features], widths).astype(np.int64)
         self._shift = np.repeat([feature.shift for feature in part.features], widths).astype(np.int64)
-        self._round = np.where(self._shift > 0, 1 << np.maximum(self._shift - 1, 0), 0)
         ends = np.cumsum(widths)
         self._slices = [slice(int(end - width), int(end)) for end, width in zip(ends, widths, strict=True)]
         self._w1 = [np.array(branch, dtype=np.int64) for branch in part.layer1.weights]
@@ -74,13 +76,9 @@ class IntegerPolicy:
             raise ValueError(f"expected {self.n_inputs} feature values, got shape {values.shape}")
         if values.size and (values.min() < -(1 << 15) or values.max() >= 1 << 15):
             raise ValueError("a feature value does not fit int16")
-        above = np.maximum(values.astype(np.int64) - self._offset, 0)
-        q = np.minimum((above * self._multiplier + self._round) >> self._shift, INPUT_MAX)
-        s = np.zeros((*q.shape[:-1], len(self._m1)), dtype=np.int64)
-        for columns, weights, biases in zip(self._slices, self._w1, self._b1, strict=True):
-            s += np.maximum(q[..., columns] @ weights.T + biases, 0)
-        h1 = _requantise(s, self._m1, self._sh1)
-        h2 = _requantise(np.maximum(h1 @ self._w2.T + self._b2, 0), self._m2, self._sh2)
+        q = quantise_inputs(values, self._offset, self._multiplier, self._shift)
+        h1 = requantise(branch_sums([q[..., columns] for columns in self._slices], self._w1, self._b1), self._m1, self._sh1)
+        h2 = requantise(branch_sums([h1], [self._w2], [self._b2]), self._m2, self._sh2)
         return Activations(q, h1, h2, (h2 @ self._w3.T + self._b3).astype(np.int32))
 
     def logits(self, x: npt.ArrayLike) -> Int32:
@@ -100,5 +98,20 @@ def _requantisation(multipliers: list[int], shifts: list[int]) -> tuple[Int64, I
     return np.array(multipliers, dtype=np.int64), np.array(shifts, dtype=np.int64)
 
 
-def _requantise(sums: Int64, multipliers: Int64, shifts: Int64) -> Int64:
+def quantise_inputs(x: npt.NDArray[np.integer], offset: Int64 | int, multiplier: Int64 | int, shift: Int64 | int) -> Int64:
+    """q int64[..., n] from feature values int[..., n]; the scale is one for all of them, or int64[n]."""
+    above = np.maximum(x.astype(np.int64) - offset, 0)
+    return np.minimum((above * multiplier + ((1 << shift) >> 1)) >> shift, INPUT_MAX)
+
+
+def branch_sums(inputs: Sequence[Int64], weights: Sequence[Int64], biases: Sequence[Int64]) -> Int64:
+    """int64[..., rows]: the sum over the branches of ReLU(weights[b] @ inputs[b] + biases[b]). Layer 2 is one branch."""
+    total: Int64 = np.maximum(inputs[0] @ weights[0].T + biases[0], 0)
+    for values, w, b in zip(inputs[1:], weights[1:], biases[1:], strict=True):
+        total += np.maximum(values @ w.T + b, 0)
+    return total
+
+
+def requantise(sums: Int64, multipliers: Int64, shifts: Int64) -> Int64:
+    """h int64[..., rows] 0..255 from sums that are not negative."""
     return np.minimum((sums * multipliers + (1 << (shifts - 1))) >> shifts, INPUT_MAX)

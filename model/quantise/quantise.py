@@ -3,17 +3,14 @@
 Scales are free wherever something is rescaled anyway, so they are chosen to use the whole range and to be
 exact:
 
-* Inputs. Features differ by orders of magnitude (a one-hot phase, waiting-time sums of thousands). Each gets
-the multiplier that maps
-  its visited range to 0..255; that scale and the offset go into layer 1's weights and biases.
-* Hidden units. Each unit's visited maximum, with some headroom, is mapped to 255. The multiplier and shift are picked
-first, and the unit's scale
-  *defined* by them, so requantisation adds no error of its own beyond rounding; the next layer's columns
+* Inputs. Features differ by orders of magnitude (a one-hot phase, waiting-time sums of thousands). Each gets the multiplier
+  that maps its visited range to 0..255; that scale and the offset go into layer 1's weights and biases.
+* Hidden units. Each unit's visited maximum, with some headroom, is mapped to 255. The multiplier and shift are picked first,
+  and the unit's scale *defined* by them, so requantisation adds no error of its own beyond rounding; the next layer's columns
   absorb the unit's scale.
-* Weights. One scale per row in layers 1 and 2 (both branches of layer 1 share it: they are summed first),
-one for all of layer 3,
-  whose outputs are compared. Only differences between actions matter there, so the mean over actions is
-  taken out first.
+* Weights. One scale per row in layers 1 and 2 (both branches of layer 1 share it: they are summed first), one for all of
+  layer 3, whose outputs are compared. Only differences between actions matter there, so the mean over actions is taken out
+  first.
 
 Biases are then corrected by the mean error that the rounding leaves on the calibration states.
 """
@@ -37,6 +34,7 @@ from model.policy.file import (
     OutputLayer,
 )
 from model.policy.float_policy import GroupWeights
+from model.policy.integer import branch_sums, quantise_inputs, requantise
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -89,7 +87,7 @@ def quantise(
         step = (1 << scaled.shift) / scaled.multiplier / feature.lsb_per_unit  # feature value per LSB of q
         w1.append(weight.astype(np.float64) * step)
         b1.append(bias + weight.sum(axis=1, dtype=np.float64) * scaled.offset / feature.lsb_per_unit)
-        q.append(_quantised_input(scaled, values))
+        q.append(quantise_inputs(states[:, part], scaled.offset, scaled.multiplier, scaled.shift))
         float_s = float_s + np.maximum(values / feature.lsb_per_unit @ weight.T.astype(np.float64) + bias, 0.0)
     scale1 = _row_scales(np.concatenate(w1, axis=1), np.stack(b1, axis=1), branches=len(w1))
     int_w1 = [_rounded(weight / scale1[:, None]) for weight in w1]
@@ -97,9 +95,8 @@ def quantise(
         _corrected_bias(values, weight, bias, integers, scale1)
         for values, weight, bias, integers in zip(q, w1, b1, int_w1, strict=True)
     ]
-    s = sum(np.maximum(v @ w.T + b, 0) for v, w, b in zip(q, int_w1, int_b1, strict=True))
     m1, shift1, unit1 = _requantisation(scale1, float_s, headroom.hidden)
-    h1 = _requantised(np.asarray(s), m1, shift1)
+    h1 = requantise(branch_sums(q, int_w1, int_b1), m1, shift1)
 
     float_h1 = float_s / unit1
     w2, b2 = weights.layer2_weights.astype(np.float64) * unit1, weights.layer2_biases.astype(np.float64)
@@ -108,7 +105,7 @@ def quantise(
     int_b2 = _corrected_bias(h1, w2, b2, int_w2, scale2, float_h1)
     float_h2 = np.maximum(float_h1 @ w2.T + b2, 0.0)
     m2, shift2, unit2 = _requantisation(scale2, float_h2, headroom.hidden)
-    h2 = _requantised(np.maximum(h1 @ int_w2.T + int_b2, 0), m2, shift2)
+    h2 = requantise(branch_sums([h1], [int_w2], [int_b2]), m2, shift2)
 
     w3 = weights.layer3_weights.astype(np.float64) * unit2
     b3 = weights.layer3_biases.astype(np.float64)
@@ -175,12 +172,6 @@ def _input_scale(feature: KeptFeature, values: npt.NDArray[np.integer], headroom
     )
 
 
-def _quantised_input(scaled: FeatureInput, values: Float64) -> Int64:
-    above = np.maximum(values.astype(np.int64) - scaled.offset, 0)
-    half = (1 << (scaled.shift - 1)) if scaled.shift else 0
-    return np.minimum((above * scaled.multiplier + half) >> scaled.shift, INPUT_MAX)
-
-
 def _row_scales(weights: Float64, biases: Float64, branches: int) -> Float64:
     """float64[rows]: the value of one LSB per row, so that weights [rows, inputs] fit int8 and biases [rows,
     branches] their limit.
@@ -222,7 +213,3 @@ def _requantisation(scales: Float64, values: Float64, headroom: float) -> tuple[
     shifts = np.clip(np.floor(np.log2(255.0 / factor)), 1, MAX_HIDDEN_SHIFT).astype(np.int64)
     multipliers = np.clip(np.floor(factor * 2.0**shifts), 1, 255).astype(np.int64)
     return multipliers, shifts, scales * 2.0**shifts / multipliers
-
-
-def _requantised(sums: Int64, multipliers: Int64, shifts: Int64) -> Int64:
-    return np.minimum((sums * multipliers + (1 << (shifts - 1))) >> shifts, INPUT_MAX)
