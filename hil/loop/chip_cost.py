@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hil.loop.job import Job, Progress, run_job
+from hil.loop.job import Job, OnProgress, run_job
 from model.policy.file import Policy, load_policy
 from model.report.cost import TinyLightShape, tinylight_cost
 from streetflow.errors import InputError
@@ -35,7 +35,7 @@ class ChipCost:
         return asdict(self)
 
 
-def measure_policy(policy_file: Path, flow: int = 0, progress: Progress | None = None) -> ChipCost:
+def measure_policy(policy_file: Path, flow: int = 0, progress: OnProgress | None = None) -> ChipCost:
     """Builds the firmware and runs it through one flow of the policy's network; InputError if the run fails its verdict."""
     policy = load_policy(policy_file)
     verdict = run_job(Job.named(policy.network, flow, policy_file), progress=progress)

@@ -104,7 +104,7 @@ def run_closed_loop(
     CRC, and fetched where that differs; with `logits` they are fetched for every decision.
 
     `on_decision` is called after each step with that step's records (one per intersection), for progress.
-    Link faults do not end the run: see the module's text. Where the environment has a minimum green, the chip is told each
+    Link faults do not end the run: see the module's text. Where the environment has a minimum green, the chip is given each
     light's state and keeps it; the reference does the same.
     """
     agent = PolicyAgent(policy, integer=True, source=policy_file)

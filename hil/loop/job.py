@@ -46,7 +46,7 @@ from streetflow.control.environment import Environment
 from streetflow.errors import InputError
 from streetflow.networks.catalogue import Network, default_seed, find_network
 
-Progress = Callable[[str, int, int], None]  # what is being done, decisions made, decisions in all
+OnProgress = Callable[[str, int, int], None]  # what is being done, decisions made, decisions in all
 UNKNOWN = "unknown"
 
 
@@ -142,7 +142,7 @@ def fits(footprint: Footprint | None) -> bool:
     return footprint.flash_bytes <= FLASH_LIMIT_BYTES and footprint.static_ram_bytes < SRAM_LIMIT_BYTES
 
 
-def run_job(job: Job, *, progress: Progress | None = None, opened: Board | None = None) -> Verdict:
+def run_job(job: Job, *, progress: OnProgress | None = None, opened: Board | None = None) -> Verdict:
     """Run the whole job and judge it. InputError for bad input; everything that the board does wrong is in the verdict.
 
     `opened` is the job's board where it is open already: a real one can't be opened twice.
@@ -150,7 +150,7 @@ def run_job(job: Job, *, progress: Progress | None = None, opened: Board | None 
     policy = load_policy(job.policy_file)
     environment = job.environment(policy)
     check_policy_fits(policy, environment, str(job.policy_file))
-    _tell(progress, "building the firmware", 0, environment.n_decisions)
+    _report(progress, "building the firmware", 0, environment.n_decisions)
     if job.boards == "per-intersection":
         return _run_side_by_side(job, policy, environment, progress)
     firmware, footprint = build(job)
@@ -169,7 +169,7 @@ def _chip(board: Board, policy_sha256: str, firmware: Firmware, job: Job) -> _Ch
     return _Chip(FaultyBoard(board, job.faults) if job.faults is not None else board, policy_sha256, kernel)
 
 
-def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progress: Progress | None) -> Verdict:
+def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progress: OnProgress | None) -> Verdict:
     """One chip for each intersection, all open at once; the footprint is that of the largest."""
     names = job.board.split(",")
     count = len(policy.intersections)
@@ -185,7 +185,7 @@ def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progre
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tinylight-")))
         for number, name in enumerate(names):
-            _tell(progress, f"building firmware {number + 1} of {count}", 0, environment.n_decisions)
+            _report(progress, f"building firmware {number + 1} of {count}", 0, environment.n_decisions)
             alone = policy.alone(number)
             file = folder / f"{number}.json"
             save_policy(alone, file)
@@ -226,7 +226,7 @@ def judge(
     board: Board,
     footprint: Footprint | None,
     *,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Verdict:
     """Close the loop over an open board, whatever firmware it has, and judge it."""
     return _judge(job, policy, environment, [_Chip(board, policy.sha256, UNKNOWN)], footprint, progress)
@@ -238,7 +238,7 @@ def _judge(
     environment: Environment,
     chips: Sequence[_Chip],
     footprint: Footprint | None,
-    progress: Progress | None,
+    progress: OnProgress | None,
 ) -> Verdict:
     """The same over one chip for all intersections or one for each."""
     line_us = line_time_us(policy, job.baud)
@@ -265,16 +265,17 @@ def _judge(
 
     made = 0
 
-    def told(step: Sequence[DecisionRecord]) -> None:
+    def report(step: Sequence[DecisionRecord]) -> None:
         nonlocal made
         made += 1
-        _tell(progress, f"{job.network.name} on {job.board}", made, environment.n_decisions)
+        _report(progress, f"{job.network.name} on {job.board}", made, environment.n_decisions)
 
-    result = run_closed_loop(environment, policy, seats, policy_file=str(job.policy_file), logits=job.logits, on_decision=told)
+    file = str(job.policy_file)
+    result = run_closed_loop(environment, policy, seats, policy_file=file, logits=job.logits, on_decision=report)
     stack_bytes = _stack_bytes(links, footprint)
     counters = Counters.sum(link.counters for link in links)
     injected = dict(sum((chip.board.injected for chip in chips if isinstance(chip.board, FaultyBoard)), Counter()))
-    reference = run_reference(job.environment(policy), policy, policy_file=str(job.policy_file))
+    reference = run_reference(job.environment(policy), policy, policy_file=file)
     checks = [
         handshake,
         check_latency(result, job.budget_s * 1e6, line_us, _slowest_cycles(links, result) / job.f_cpu_hz * 1e6),
@@ -312,8 +313,7 @@ def _slowest_cycles(links: Sequence[Link], result: LoopResult) -> int:
 
 
 def _stack_bytes(links: Sequence[Link], footprint: Footprint | None) -> int | None:
-    """Deepest stack seen on any chip: read from the emulator's RAM, or told by the chip's own painted mark; None if it can't
-    be had."""
+    """Deepest stack seen on any chip, from the emulator's RAM or the chip's own painted mark; None if it can't be had."""
     if footprint is None:
         return None
     marks = [_stack_mark(link) for link in links]
@@ -384,6 +384,6 @@ def _provenance(job: Job, policy: Policy, seed: int, board: str, kernel: str) ->
     }
 
 
-def _tell(progress: Progress | None, what: str, made: int, total: int) -> None:
+def _report(progress: OnProgress | None, what: str, made: int, total: int) -> None:
     if progress is not None:
         progress(what, made, total)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from model.dqn.replay import Float32, Int64, Replay, UInt64, explore
+from model.dqn.replay import Float32, Int64, ReplayMemory, UInt64, explore
 from model.dqn.rmsprop import RMSprop
 from model.dqn.value_graph import ValueGraph
 
@@ -49,7 +49,7 @@ class ValueLearner:
         self._parameters, self._target_parameters = list(graph.parameters()), list(self.target.parameters())
         self._optimizer = RMSprop(self._parameters)
         capacity = min(config.replay_capacity, config.episodes * n_decisions)
-        self.replay = Replay(capacity, n_decisions, len(n_actions), len(scale))
+        self.replay = ReplayMemory(capacity, n_decisions, len(n_actions), len(scale))
 
     def start_episode(self, frame: npt.NDArray[np.integer]) -> None:
         """frame int[G, F, W]: the first observation."""

@@ -58,7 +58,7 @@ def explore(greedy: Int64, n_actions: Int64, epsilon: float, seeds: UInt64, step
     return np.where(drawn[:, 0] < epsilon, (drawn[:, 1] * n_actions).astype(np.int64), greedy)
 
 
-class Replay:
+class ReplayMemory:
     """The last `capacity` transitions of G groups that step together, across episodes of equal length.
 
     Observations are stored once: an episode of D decisions leaves D + 1 frames, so transition t (counted

@@ -39,7 +39,7 @@ class Cell:
     seed: int  # engine seed
     identity: dict[str, Any]  # what the figures depend on: settings, hashes of the files
     outcomes: dict[str, Outcome]
-    wall_s: float  # this run's share of the job's time
+    wall_s: float  # this run's share of the task's time
 
 
 def cell_file(work: Path, network: str, model: str, flow: int) -> Path:

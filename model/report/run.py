@@ -1,4 +1,4 @@
-"""Runs the jobs of a table in processes, one a core, and tells how far it is."""
+"""Runs the tasks of a table in processes, one a core, and reports how far it is."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from model.report.jobs import Job, is_done, run_job
+from model.report.tasks import TableTask, is_done, run_task
 from streetflow.errors import tell_input_warnings
 
 POLL_S = 0.2
-TELL_EVERY_S = 0.5  # a worker doesn't tell more often
+REPORT_EVERY_S = 0.5  # a worker doesn't report more often
 
 
 @dataclass(frozen=True)
@@ -28,37 +28,41 @@ class TableProgress:
 
     done_units: float
     total_units: float
-    finished: Job | None = None  # a job that has just been finished, at the latest call
+    finished: TableTask | None = None  # a task that has just been finished, at the latest call
     wall_s: float = 0.0  # how long that one took
     found: bool = False  # it was there already
 
 
-def run_jobs(
-    jobs: Sequence[Job], work: Path, *, processes: int | None = None, progress: Callable[[TableProgress], None] | None = None
+def run_tasks(
+    tasks: Sequence[TableTask],
+    work: Path,
+    *,
+    processes: int | None = None,
+    progress: Callable[[TableProgress], None] | None = None,
 ) -> None:
-    """Makes all cells that aren't in the work folder yet. Whatever a job raises ends the run, and is raised here; finished
+    """Makes all cells that aren't in the work folder yet. Whatever a task raises ends the run, and is raised here; finished
     cells stay."""
     work.mkdir(parents=True, exist_ok=True)
-    tell = progress or (lambda _state: None)
-    total = sum(job.work_units for job in jobs)
+    report = progress or (lambda _state: None)
+    total = sum(task.work_units for task in tasks)
     todo = []
     done = 0.0
-    for job in jobs:
-        if is_done(job, work):
-            done += job.work_units
-            tell(TableProgress(done, total, job, found=True))
+    for task in tasks:
+        if is_done(task, work):
+            done += task.work_units
+            report(TableProgress(done, total, task, found=True))
         else:
-            todo.append(job)
+            todo.append(task)
     if not todo:
         return
-    todo.sort(key=lambda job: -job.work_units)  # the longest first, so that no core is left with one at the end
+    todo.sort(key=lambda task: -task.work_units)  # the longest first, so that no core is left with one at the end
     processes = min(processes or _cores(), len(todo))
     context = multiprocessing.get_context("spawn")  # torch and numba don't survive a fork with threads
     messages: Any = context.Queue()
     fractions = dict.fromkeys(range(len(todo)), 0.0)
     started: dict[int, float] = {}
     with ProcessPoolExecutor(processes, context, initializer=_start_worker, initargs=(messages,)) as pool:
-        futures: dict[Future[None], int] = {pool.submit(_work, k, job, work): k for k, job in enumerate(todo)}
+        futures: dict[Future[None], int] = {pool.submit(_work, k, task, work): k for k, task in enumerate(todo)}
         pending = set(futures)
         try:
             while pending:
@@ -70,11 +74,11 @@ def run_jobs(
                     future.result()
                     k = futures[future]
                     fractions[k] = 1.0
-                running = done + sum(fractions[k] * job.work_units for k, job in enumerate(todo))
+                running = done + sum(fractions[k] * task.work_units for k, task in enumerate(todo))
                 for future in finished:
                     k = futures[future]
-                    tell(TableProgress(running, total, todo[k], time.monotonic() - started.get(k, time.monotonic())))
-                tell(TableProgress(running, total))
+                    report(TableProgress(running, total, todo[k], time.monotonic() - started.get(k, time.monotonic())))
+                report(TableProgress(running, total))
         except BaseException:
             _stop(pool)
             raise
@@ -101,18 +105,18 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(number: int, job: Job, work: Path) -> None:
+def _work(number: int, task: TableTask, work: Path) -> None:
     last_s = 0.0
 
-    def tell(fraction: float) -> None:
+    def report(fraction: float) -> None:
         nonlocal last_s
         now_s = time.monotonic()
-        if now_s - last_s >= TELL_EVERY_S:
+        if now_s - last_s >= REPORT_EVERY_S:
             last_s = now_s
             _messages.put((number, fraction, now_s))
 
-    tell(0.0)
-    run_job(job, work, tell)
+    report(0.0)
+    run_task(task, work, report)
 
 
 def _all_of(messages: Any) -> list[tuple[int, float, float]]:
@@ -125,7 +129,7 @@ def _all_of(messages: Any) -> list[tuple[int, float, float]]:
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
-    """Ends the workers at once; their unfinished jobs leave no cell."""
+    """Ends the workers at once; their unfinished tasks leave no cell."""
     processes = list((getattr(pool, "_processes", None) or {}).values())
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:

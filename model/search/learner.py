@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from model.dqn.replay import Replay, UInt64, explore, group_seed
+from model.dqn.replay import ReplayMemory, UInt64, explore, group_seed
 from model.dqn.rmsprop import RMSprop
 from model.search.config import TrainingConfig
 from model.search.gradients import Minibatch, SuperGraphStep, subgraph_gradients
@@ -58,7 +58,7 @@ class Learner:
         self._theta = RMSprop(self.graph.theta())
         self._alpha = RMSprop(self.graph.alpha_logits())
         decisions = (config.search_episodes + config.refine_episodes) * n_decisions
-        self.replay = Replay(min(config.replay_capacity, decisions), n_decisions, len(numbers), shape.packing.size)
+        self.replay = ReplayMemory(min(config.replay_capacity, decisions), n_decisions, len(numbers), shape.packing.size)
 
     @property
     def acting(self) -> Any:

@@ -34,7 +34,7 @@ from model.search.supergraph import GraphShape
 from model.train.flow_rotation import FlowRotation
 from streetflow.errors import InputError
 
-__all__ = ["EpisodeRow", "Progress", "Snapshot", "Trained", "TrainingConfig", "train"]
+__all__ = ["EpisodeRow", "Snapshot", "Trained", "TrainingConfig", "TrainingProgress", "train"]
 
 CHECKPOINT_VERSION = 2
 CHECKPOINT_KEYS = {"identity", "episode", "rows", "learners", "best"}
@@ -78,7 +78,7 @@ class EpisodeRow:
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingProgress:
     """Given to the progress callback after every episode, and once when a training is resumed."""
 
     done_episodes: int
@@ -126,7 +126,7 @@ def train(
     config: TrainingConfig | None = None,
     *,
     task: Mapping[str, Any] | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TrainingProgress], None] | None = None,
     checkpoint: Path | None = None,
     checkpoint_every: int = 16,
     resume_from: Path | None = None,
@@ -180,7 +180,7 @@ def train(
             learner.restore(state)
         best = [[_snapshot_restored(each) for each in kept] for kept in saved["best"]]
         if progress is not None and rows:
-            progress(Progress(first, total, 0.0, float("nan"), list(rows)))
+            progress(TrainingProgress(first, total, 0.0, float("nan"), list(rows)))
 
     def snapshot(replica: int, episode: int) -> Snapshot:
         groups = range(edges[replica] // streams, edges[replica + 1] // streams)
@@ -265,7 +265,7 @@ def train(
             if progress is not None:
                 elapsed_s = time.monotonic() - started_s
                 rest_s = elapsed_s / (episode + 1 - first) * (total - episode - 1)
-                progress(Progress(episode + 1, total, elapsed_s, rest_s, episode_rows))
+                progress(TrainingProgress(episode + 1, total, elapsed_s, rest_s, episode_rows))
 
     return Trained(
         shape=shape,
@@ -298,7 +298,7 @@ def _streams(environments: Sequence[TrafficEnvironment]) -> int:
 
 def _require_possible(shape: GraphShape, config: TrainingConfig, n_decisions: int) -> None:
     """InputError unless there will be a minibatch to learn from, and some sub-graph of each intersection is within the budget:
-    better told now than after the search."""
+    better said now than after the search."""
     decisions = (config.search_episodes + config.refine_episodes) * n_decisions
     if config.batch > decisions:
         raise InputError(TRAINING, "batch", f"{config.batch}, but there are only {decisions} decisions to learn from")

@@ -21,7 +21,7 @@ from model.search.config import TRAINING, TrainingConfig
 from model.search.subgraph import fitting_features
 from model.search.supergraph import GraphShape
 from model.train.flow_rotation import FlowRotation
-from model.train.search_and_refine import Progress, Snapshot, TrafficEnvironment, Trained, train
+from model.train.search_and_refine import Snapshot, TrafficEnvironment, Trained, TrainingProgress, train
 from streetflow.control.environment import Environment
 from streetflow.control.features import PRESETS, resolve_features
 from streetflow.errors import InputError
@@ -45,7 +45,7 @@ def train_policy(
     features: str = "release",
     clearance: str = "hold",
     config: TrainingConfig | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TrainingProgress], None] | None = None,
     checkpoint: Path | None = None,
     resume_from: Path | None = None,
     measure_flows: Sequence[int] | None = None,
@@ -91,7 +91,7 @@ def train_policies(
     features: str = "release",
     clearance: str = "hold",
     config: TrainingConfig | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TrainingProgress], None] | None = None,
     checkpoint: Path | None = None,
     resume_from: Path | None = None,
     threads: int = 1,
@@ -184,7 +184,7 @@ def train_policies(
 
 def _require_writable_phases(network: Network, environment: Environment) -> None:
     """InputError for an intersection with phases that a policy file can't name, or with more than the chip can decide among:
-    better told now than after the training."""
+    better said now than after the training."""
     for each in environment.intersections:
         fault = None
         if max(each.phases) >= PHASES:

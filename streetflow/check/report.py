@@ -23,7 +23,7 @@ from streetflow.roadnet.network_tables import load_network
 
 
 @dataclass(frozen=True)
-class Job:
+class FileToCheck:
     """One file to check. A demand file comes with its road network."""
 
     file: Path
@@ -43,34 +43,34 @@ class Report:
     doubts: list[Doubt] = field(default_factory=list)
 
 
-def jobs(places: Sequence[str]) -> list[Job]:
+def files_to_check(places: Sequence[str]) -> list[FileToCheck]:
     """The files behind names of networks, their folders, and files, each once, road networks first.
 
     A demand file belongs to the road network given before it, or else to the roadnet.json beside it. InputError for a
     place where nothing is, and for a demand file without a road network.
     """
-    found: list[Job] = []
+    found: list[FileToCheck] = []
     given: Path | None = None
     for place in places:
         path = Path(place)
         if path.is_file() and not isinstance(_json_or_none(path), list):
             given = path
-            found.append(Job(path))
+            found.append(FileToCheck(path))
         elif path.is_file() and given is not None:
-            found.append(Job(path, given))
+            found.append(FileToCheck(path, given))
         else:
             network = network_of(place)
-            found.append(Job(network.roadnet_file))
-            found += [Job(file, network.roadnet_file, network.horizon_s) for file in network.flow_files]
+            found.append(FileToCheck(network.roadnet_file))
+            found += [FileToCheck(file, network.roadnet_file, network.horizon_s) for file in network.flow_files]
     return list(dict.fromkeys(found))
 
 
-def check(job: Job, interval_s: float = 1.0) -> Report:
+def check(subject: FileToCheck, interval_s: float = 1.0) -> Report:
     """Check one file, for steps of ``interval_s``. No fault of the file raises."""
     check_interval(interval_s, "check", "interval")
-    if job.roadnet_file is None:
-        return _check_roadnet(job.file)
-    return _check_flow(job, job.roadnet_file, interval_s)
+    if subject.roadnet_file is None:
+        return _check_roadnet(subject.file)
+    return _check_flow(subject, subject.roadnet_file, interval_s)
 
 
 def _check_roadnet(file: Path) -> Report:
@@ -85,22 +85,22 @@ def _check_roadnet(file: Path) -> Report:
     return report
 
 
-def _check_flow(job: Job, roadnet_file: Path, interval_s: float) -> Report:
-    report = Report(str(job.file), "demand", str(roadnet_file))
+def _check_flow(subject: FileToCheck, roadnet_file: Path, interval_s: float) -> Report:
+    report = Report(str(subject.file), "demand", str(roadnet_file))
     try:
         load_network(roadnet_file)
     except InputError:  # told in the road network's own report
-        report.faults += _faults_without_roadnet(job.file, roadnet_file)
+        report.faults += _faults_without_roadnet(subject.file, roadnet_file)
         return report
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # all of them are doubts, one by one
-            engine = EngineCore.from_files(roadnet_file, job.file, interval_s=interval_s)
+            engine = EngineCore.from_files(roadnet_file, subject.file, interval_s=interval_s)
     except InputError as fault:
         report.faults += _faults(fault)
         return report
-    report.content = flow_content(engine, job.horizon_s)
-    report.doubts += flow_doubts(engine, job.horizon_s)
+    report.content = flow_content(engine, subject.horizon_s)
+    report.doubts += flow_doubts(engine, subject.horizon_s)
     return report
 
 

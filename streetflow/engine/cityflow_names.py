@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from streetflow.engine.archive import Archive
 from streetflow.engine.core import SHADOW_SUFFIX, EngineCore, vehicle_name
-from streetflow.engine.replay_log import Drawn, Replay
+from streetflow.engine.replay_log import Drawn, ReplayLog
 from streetflow.errors import InputError, InputWarning, UnknownIdError, UnknownVehicleError
 from streetflow.kernels import step as kernel_step
 from streetflow.kernels import tables as t
@@ -28,13 +28,13 @@ from streetflow.roadnet.flow import PUSHED_DEFAULTS, vehicle_kind
 class Engine(EngineCore):
     """A running simulation, to be called like ``cityflow.Engine``; `EngineCore` has the array interface."""
 
-    _replay: Replay | None = None
+    _replay: ReplayLog | None = None
 
     def _construct(self, config: Config, accept_integral_floats: bool) -> None:
         super()._construct(config, accept_integral_floats)
         self._lane_order = sorted(range(self._n_lanes), key=lambda i: self.lane_ids[i])
         if config.save_replay:
-            self._replay = Replay(self._network, config.roadnet_log_file, config.replay_log_file)
+            self._replay = ReplayLog(self._network, config.roadnet_log_file, config.replay_log_file)
 
     # ------------------------------------------------------------------ steps
 
@@ -280,12 +280,12 @@ class Engine(EngineCore):
         """Write the replay to another file, given relative to the config's dir, from now on."""
         self._require_replay().open(self.config.directory + path)
 
-    def _require_replay(self) -> Replay:
+    def _require_replay(self) -> ReplayLog:
         if self._replay is None:
             raise RuntimeError("saveReplay is false in the config file: no replay is written")
         return self._replay
 
-    def _log_step(self, replay: Replay) -> None:
+    def _log_step(self, replay: ReplayLog) -> None:
         running = self._drivers()
         order = np.argsort(self._tables.state.priority[running])
         replay.write((self._drawn(int(v)) for v in running[order]), self._tables.state.is_open)

@@ -18,7 +18,7 @@ from streetflow.roadnet.geometry import direction_at, point_at, polyline_length
 from streetflow.roadnet.network_tables import NetworkTables
 from streetflow.roadnet.reader import Point
 
-_owners: weakref.WeakValueDictionary[Path, Replay] = weakref.WeakValueDictionary()  # who writes to a file
+_owners: weakref.WeakValueDictionary[Path, ReplayLog] = weakref.WeakValueDictionary()  # who writes to a file
 
 
 class Drawn(NamedTuple):
@@ -33,7 +33,7 @@ class Drawn(NamedTuple):
     share: float = 0.0  # how far it has come there, 0 to 1
 
 
-class Replay:
+class ReplayLog:
     """Writes the replay of one engine. A file belongs to the engine that opened it last."""
 
     def __init__(self, network: NetworkTables, roadnet_log_file: str, replay_log_file: str) -> None:

@@ -33,7 +33,7 @@ from model.dqn.learner import BaselineConfig, ValueLearner  # noqa: E402
 from model.dqn.value_graph import ValueGraph  # noqa: E402
 from model.evaluate import evaluate  # noqa: E402
 from model.report.cost import Geometry, costs  # noqa: E402
-from model.report.jobs import plan  # noqa: E402
+from model.report.tasks import plan  # noqa: E402
 from streetflow.control.environment import Environment  # noqa: E402
 from streetflow.control.intersection import (  # noqa: E402
     Intersection,

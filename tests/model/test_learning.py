@@ -14,7 +14,7 @@ from tests.helpers.toy_environment import ToyEnvironment
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: train)")
 
 from model.dqn.replay import (  # noqa: E402
-    Replay,
+    ReplayMemory,
     explore,
     group_seed,
     refinement_learning_rate,
@@ -79,9 +79,9 @@ def test_exploration_explores_epsilon_of_the_time_and_evenly() -> None:
 # --- replay ---
 
 
-def filled_replay(capacity: int, episodes: int, n_decisions: int = 7) -> Replay:
+def filled_replay(capacity: int, episodes: int, n_decisions: int = 7) -> ReplayMemory:
     """Frames hold 100 * episode + decision (+ 10000 * group + 1000 * feature); action and reward repeat the frame's number."""
-    replay = Replay(capacity, n_decisions, 2, 3)
+    replay = ReplayMemory(capacity, n_decisions, 2, 3)
     base = 10_000 * np.arange(2)[:, None] + 1000 * np.arange(3)[None, :]
     for episode in range(episodes):
         replay.start_episode(base + 100 * episode)

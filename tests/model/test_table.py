@@ -19,9 +19,9 @@ from model.evaluate import evaluate
 from model.policy.file import load_policy
 from model.report.cells import Cell, Outcome, cell_file, load_cell, save_cell
 from model.report.compare import paired, sign_flip_p, table_rows
-from model.report.jobs import expand_models, identity, is_done, plan, run_job
 from model.report.paper_table import PAPER_NETWORKS, paper_cell, paper_models
 from model.report.settings import settings_names, tinylight_settings
+from model.report.tasks import expand_models, identity, is_done, plan, run_task
 from model.report.write import write_report
 from streetflow.control.controllers import CONTROLLERS
 from streetflow.control.measures import summarise
@@ -155,14 +155,14 @@ def test_shipped_settings_are_trainable(name: str) -> None:
 
 def test_a_cell_of_other_files_is_made_again(tmp_path: Path) -> None:
     network = find_network("crossing")
-    (job,), _ = plan(["crossing"], ["FixedTime"], [3])
-    run_job(job, tmp_path, lambda _fraction: None)
-    assert is_done(job, tmp_path)
+    (task,), _ = plan(["crossing"], ["FixedTime"], [3])
+    run_task(task, tmp_path, lambda _fraction: None)
+    assert is_done(task, tmp_path)
     made = load_cell(tmp_path, "crossing", "FixedTime", 3)
     assert made is not None and made.identity == identity(network, "FixedTime", 3)
     assert made.outcomes["rule"].average_travel_time_s == evaluate("crossing", "FixedTime", [3])[0].average_travel_time_s
     save_cell(tmp_path, replace(made, identity=made.identity | {"flow_sha256": "0"}))
-    assert not is_done(job, tmp_path)
+    assert not is_done(task, tmp_path)
 
 
 def test_a_trained_cell_has_both_arithmetics_and_its_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,10 +171,10 @@ def test_a_trained_cell_has_both_arithmetics_and_its_policy(tmp_path: Path, monk
     training = {"search_episodes": 1, "refine_episodes": 1}
     settings.write_text(json.dumps({"quick": {"seed": 3, "training": training}}))
     monkeypatch.setattr("model.report.settings.SETTINGS_FILE", settings)
-    (job,), _ = plan(["crossing"], ["TinyLight.quick"], [0, 1])
+    (task,), _ = plan(["crossing"], ["TinyLight.quick"], [0, 1])
     told: list[float] = []
-    run_job(job, tmp_path, told.append)
-    assert told == [0.5, 1.0] and is_done(job, tmp_path)
+    run_task(task, tmp_path, told.append)
+    assert told == [0.5, 1.0] and is_done(task, tmp_path)
     for flow in (0, 1):
         made = load_cell(tmp_path, "crossing", "TinyLight.quick", flow)
         assert made is not None and made.identity["settings"]["training"] == training
@@ -185,16 +185,16 @@ def test_a_trained_cell_has_both_arithmetics_and_its_policy(tmp_path: Path, monk
     assert set(made.outcomes) == {"float", "integer"}
     assert not list(tmp_path.rglob("*.checkpoint"))
     settings.write_text(json.dumps({"quick": {"seed": 4, "training": training}}))
-    assert not is_done(job, tmp_path)
+    assert not is_done(task, tmp_path)
 
 
 def test_a_baselines_cell_is_what_its_weights_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train_baseline = pytest.importorskip("model.baselines.train_baseline")
     short = train_baseline.BaselineConfig(episodes=1)
     monkeypatch.setattr(train_baseline, "BaselineConfig", lambda: short)
-    jobs, dashes = plan(["crossing"], ["EcoLight", "CoLight"], [2])
+    tasks, dashes = plan(["crossing"], ["EcoLight", "CoLight"], [2])
     assert list(dashes) == [("crossing", "CoLight")]
-    run_job(jobs[0], tmp_path, lambda _fraction: None)
+    run_task(tasks[0], tmp_path, lambda _fraction: None)
     made = load_cell(tmp_path, "crossing", "EcoLight", 2)
     assert made is not None
     (row,) = evaluate("crossing", cell_file(tmp_path, "crossing", "EcoLight", 2).with_suffix(".npz"), [2])
@@ -202,9 +202,9 @@ def test_a_baselines_cell_is_what_its_weights_give(tmp_path: Path, monkeypatch: 
 
 
 def test_jobs_are_the_same_whatever_the_cores() -> None:
-    """Ten flows of one light: two jobs of five; of three lights with twelve groups: four, four, two."""
-    jobs, _ = plan(["crossing", "arterial"], ["FixedTime", "FRAP"], range(10))
-    assert [(job.network, job.model, job.flows) for job in jobs] == [
+    """Ten flows of one light: two tasks of five; of three lights with twelve groups: four, four, two."""
+    tasks, _ = plan(["crossing", "arterial"], ["FixedTime", "FRAP"], range(10))
+    assert [(task.network, task.model, task.flows) for task in tasks] == [
         ("crossing", "FixedTime", tuple(range(10))),
         ("crossing", "FRAP", (0, 1, 2, 3, 4)),
         ("crossing", "FRAP", (5, 6, 7, 8, 9)),

@@ -153,7 +153,7 @@ def test_what_goes_on_from_a_checkpoint_says_so(monkeypatch: pytest.MonkeyPatch,
 
     def stopped_again(*_: object, progress: Callable[[object], None], **__: object) -> None:
         for done in (16, 17):
-            progress(training.Progress(done, 192, 0.0, 0.0, [row]))
+            progress(training.TrainingProgress(done, 192, 0.0, 0.0, [row]))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("model.train.train_policy.train_policy", stopped_again)

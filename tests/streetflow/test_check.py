@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streetflow.check.check_flow import vehicle_count
-from streetflow.check.report import Job, check, jobs
+from streetflow.check.report import FileToCheck, check, files_to_check
 from streetflow.errors import InputError
 from streetflow.networks.generate_flow import Traffic
 from streetflow.networks.generate_roadnet import Grid
@@ -35,7 +35,7 @@ def files(folder: Path, roadnet: Any, flows: Any) -> tuple[Path, Path]:
 def found(folder: Path, roadnet: Any, flows: Any, interval_s: float = 1.0) -> list[tuple[str, str, str]]:
     """(topic, place, text) of all doubts; there must be no fault."""
     net, flow = files(folder, roadnet, flows)
-    reports = [check(Job(net)), check(Job(flow, net, 3600), interval_s)]
+    reports = [check(FileToCheck(net)), check(FileToCheck(flow, net, 3600), interval_s)]
     assert [report.faults for report in reports] == [[], []]
     return [tuple(doubt) for report in reports for doubt in report.doubts]
 
@@ -43,7 +43,7 @@ def found(folder: Path, roadnet: Any, flows: Any, interval_s: float = 1.0) -> li
 def test_a_clean_network_is_described_and_has_no_doubts(tmp_path: Path) -> None:
     grid_2x3 = Grid(rows=2, columns=3, side_lanes=2)
     write_network(tmp_path / "clean", generated_network(grid_2x3, Traffic(600, horizon_s=1800), 2, 0))
-    network, *demands = (check(job) for job in jobs([str(tmp_path / "clean")]))
+    network, *demands = (check(subject) for subject in files_to_check([str(tmp_path / "clean")]))
     assert [each.doubts + each.faults for each in (network, *demands)] == [[], [], []]
     # main: 2 rows of 2 blocks and 2 ends, both ways; side: 3 columns of 1 block and 2 ends; crossings are 15 m wide
     main_m, side_m = 2 * (2 * 370 + 2 * 285) * 2 * 3, 3 * (370 + 2 * 285) * 2 * 2
@@ -115,7 +115,7 @@ def changed(change: Callable[[dict[str, Any]], Any]) -> Any:
 )
 def test_doubtful_crossings(tmp_path: Path, change: Callable[[Any], Any], doubt: tuple[str, str] | None) -> None:
     net, _ = files(tmp_path, changed(change), [])
-    report = check(Job(net))
+    report = check(FileToCheck(net))
     assert report.faults == []
     pairs = [(each.topic, each.place) for each in report.doubts]
     assert pairs == [] if doubt is None else doubt in pairs
@@ -212,7 +212,7 @@ def test_all_faults_of_both_files_at_once(tmp_path: Path) -> None:
     roadnet["roads"][0]["lanes"][0]["width"] = "wide"
     roadnet["roads"][1]["points"] = []
     net, flow = files(tmp_path, roadnet, [entry(route=["nowhere"]), entry(interval=0), entry(vehicle={})])
-    network, traffic = check(Job(net)), check(Job(flow, net))
+    network, traffic = check(FileToCheck(net)), check(FileToCheck(flow, net))
     assert {place for place, _ in network.faults} == {f"roads[{i}].lanes[0].width" for i in (0, 1)} | {"roads[1].points"}
     places = {place for place, _ in traffic.faults}
     assert {"[0].route[0]", "[1].interval", "[2].vehicle.length", ""} <= places
@@ -264,12 +264,12 @@ def test_what_may_be_named(clean: Path, tmp_path: Path, monkeypatch: pytest.Monk
     elsewhere = tmp_path / "a flow.json"
     elsewhere.write_bytes((clean / "flow_1.json").read_bytes())
     net = clean / "roadnet.json"
-    assert jobs([str(net)]) == [Job(net)]
-    assert jobs([str(clean / "flow_1.json")]) == [Job(net), Job(clean / "flow_1.json", net, 600)]
-    assert jobs([str(net), str(elsewhere)]) == [Job(net), Job(elsewhere, net)]
+    assert files_to_check([str(net)]) == [FileToCheck(net)]
+    assert files_to_check([str(clean / "flow_1.json")]) == [FileToCheck(net), FileToCheck(clean / "flow_1.json", net, 600)]
+    assert files_to_check([str(net), str(elsewhere)]) == [FileToCheck(net), FileToCheck(elsewhere, net)]
     monkeypatch.setenv("TINYLIGHT_DATA", str(tmp_path))
-    assert [job.file for job in jobs(["clean"])] == [net, clean / "flow_0.json", clean / "flow_1.json"]
-    assert jobs(["clean", str(net)]) == jobs(["clean"])
+    assert [subject.file for subject in files_to_check(["clean"])] == [net, clean / "flow_0.json", clean / "flow_1.json"]
+    assert files_to_check(["clean", str(net)]) == files_to_check(["clean"])
 
 
 @pytest.mark.parametrize("place", ["nowhere", "lonely/flow.json", "lonely"])
@@ -278,7 +278,7 @@ def test_places_where_nothing_is(tmp_path: Path, place: str, monkeypatch: pytest
     (tmp_path / "lonely").mkdir()
     (tmp_path / "lonely" / "flow.json").write_text("[]")
     with pytest.raises(InputError, match=r"unknown network|roadnet\.json: missing"):
-        jobs([place])
+        files_to_check([place])
 
 
 def test_files_that_are_no_json(tmp_path: Path) -> None:

@@ -50,12 +50,12 @@ def check(
     from tinylight.json_file import write_json
 
     require_writable(json_file)
-    found = checks.jobs(places)
+    found = checks.files_to_check(places)
     reports = []
     with progress_bar() as bar:
         task = bar.add_task("checking", total=len(found))
-        for job in found:
-            reports.append(checks.check(job, interval))
+        for each in found:
+            reports.append(checks.check(each, interval))
             bar.advance(task)
     for report in reports:
         if report.kind == "road network":

@@ -26,8 +26,8 @@ from tinylight.console import progress_bar, require_writable, say, show
 
 if TYPE_CHECKING:
     from model.report.compare import Row
-    from model.report.jobs import Job
     from model.report.run import TableProgress
+    from model.report.tasks import TableTask
     from streetflow.control.measures import Summary
 
 
@@ -70,7 +70,7 @@ def table(
     Mean and population deviation of travel time and throughput, with the paper's figures beside ours. All cores are used.
     """
     from model.report.compare import by_network, default_reference, table_rows
-    from model.report.jobs import expand_models, plan, planned_cells, planned_labels
+    from model.report.tasks import expand_models, plan, planned_cells, planned_labels
     from model.report.write import ordered, write_report
     from streetflow.networks.catalogue import find_network, parse_flows
 
@@ -80,12 +80,12 @@ def table(
         require_writable(*(stem.with_suffix(suffix) for suffix in (".csv", ".json", ".md")))
     names = ordered(_networks(networks))
     count = min(len(find_network(name).flow_files) for name in names)
-    jobs, dashes = plan(names, expand_models(models), parse_flows(flows, count))
+    tasks, dashes = plan(names, expand_models(models), parse_flows(flows, count))
     if reference is not None:
-        _require_row(reference, planned_labels(jobs))
+        _require_row(reference, planned_labels(tasks))
     if not report_only:
-        _run(jobs, work, processes)
-    cells = planned_cells(jobs, work)
+        _run(tasks, work, processes)
+    cells = planned_cells(tasks, work)
     if not cells:
         raise InputError(work, "", "holds no finished run of this table")
     rows = table_rows(cells)
@@ -100,8 +100,8 @@ def table(
     say(f"written: {stem}.csv, .json, .md")
 
 
-def _run(jobs: list["Job"], work: Path, processes: int | None) -> None:
-    from model.report.run import run_jobs
+def _run(tasks: list["TableTask"], work: Path, processes: int | None) -> None:
+    from model.report.run import run_tasks
 
     columns = (
         TextColumn("{task.description}"),
@@ -119,7 +119,7 @@ def _run(jobs: list["Job"], work: Path, processes: int | None) -> None:
             if state.finished is not None and not state.found:
                 bar.console.print(f"{state.finished}: {state.wall_s:.1f} s", style="dim", highlight=False)
 
-        run_jobs(jobs, work, processes=processes, progress=told)
+        run_tasks(tasks, work, processes=processes, progress=told)
 
 
 def _require_row(reference: str, labels: list[str]) -> None:

@@ -114,7 +114,7 @@ def train(
     from model.policy.file import CHIP_INPUTS
     from model.search.config import TrainingConfig, settings_from
     from model.train.log import write_log
-    from model.train.search_and_refine import EpisodeRow, Progress
+    from model.train.search_and_refine import EpisodeRow, TrainingProgress
     from model.train.train_policy import searched_features, train_policy
     from streetflow.networks.catalogue import find_network, parse_flows
     from tinylight.json_file import write_json
@@ -157,7 +157,7 @@ def train(
         config = TrainingConfig(**(options | changes))
         task = bar.add_task(f"training on {network}, flow {flow}", total=search_episodes + refine_episodes)
 
-        def told(state: Progress) -> None:
+        def told(state: TrainingProgress) -> None:
             if resume_from is not None and not rows:
                 say(f"going on from {checkpoint}", style="dim")
             rows.extend(state.rows)

@@ -21,19 +21,19 @@ from streetflow.networks.catalogue import Network, default_seed, find_network
 
 TINYLIGHT = "TinyLight"
 # Intersections that train side by side, at most; fixed, so that results don't depend on the number of cores.
-BASELINE_GROUPS_PER_JOB, TINYLIGHT_GROUPS_PER_JOB = 12, 48
-FLOWS_PER_JOB = 5
+BASELINE_GROUPS_PER_TASK, TINYLIGHT_GROUPS_PER_TASK = 12, 48
+FLOWS_PER_TASK = 5
 # To be raised with every change of a learned model that changes its figures; those that see times got theirs in another unit.
 LEARNING_VERSION = 1
 FEATURES_VERSION = 2
 SEARCHING = ("TLRP", TINYLIGHT)
 TRAINING_STEP_WORK = 10.0  # a decision in training takes about as long as so many without, for the forecast only
 
-Tell = Callable[[float], None]  # fraction of the job that is done
+OnFraction = Callable[[float], None]  # fraction of the task that is done
 
 
 @dataclass(frozen=True)
-class Job:
+class TableTask:
     """The runs of one model on some flows of one network, done in one go."""
 
     network: str
@@ -66,9 +66,9 @@ def expand_models(text: str) -> list[str]:
 Dashes = dict[tuple[str, str], str]  # (network, model): why the model can't do the network
 
 
-def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -> tuple[list[Job], Dashes]:
-    """All jobs of a table, network by network, and what can't be done. InputError for an unknown network or flow."""
-    jobs: list[Job] = []
+def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -> tuple[list[TableTask], Dashes]:
+    """All tasks of a table, network by network, and what can't be done. InputError for an unknown network or flow."""
+    tasks: list[TableTask] = []
     dashes: Dashes = {}
     for name in networks:
         network = find_network(name)
@@ -81,18 +81,18 @@ def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -
             if why is not None:
                 dashes[name, model] = why
                 continue
-            step = _job_flows(model, count, len(flows))
+            step = _task_flows(model, count, len(flows))
             units = _work_units(model, network, count)
             for first in range(0, len(flows), step):
                 some = tuple(flows[first : first + step])
-                jobs.append(Job(name, model, some, units * len(some)))
-    return jobs, dashes
+                tasks.append(TableTask(name, model, some, units * len(some)))
+    return tasks, dashes
 
 
-def planned_labels(jobs: Sequence[Job]) -> list[str]:
-    """Labels of the rows that the jobs will give, each once."""
+def planned_labels(tasks: Sequence[TableTask]) -> list[str]:
+    """Labels of the rows that the tasks will give, each once."""
     labels: list[str] = []
-    for model in dict.fromkeys(job.model for job in jobs):
+    for model in dict.fromkeys(task.model for task in tasks):
         two = model.startswith(f"{TINYLIGHT}.")
         labels += [row_label(model, arithmetic) for arithmetic in ("float", "integer")] if two else [model]
     return labels
@@ -110,99 +110,101 @@ def identity(network: Network, model: str, flow: int) -> dict[str, Any]:
     return known
 
 
-def is_done(job: Job, work: Path) -> bool:
-    network = find_network(job.network)
+def is_done(task: TableTask, work: Path) -> bool:
+    network = find_network(task.network)
     return all(
-        load_cell(work, job.network, job.model, flow, identity(network, job.model, flow)) is not None for flow in job.flows
+        load_cell(work, task.network, task.model, flow, identity(network, task.model, flow)) is not None for flow in task.flows
     )
 
 
-def planned_cells(jobs: Sequence[Job], work: Path) -> list[Cell]:
-    """The cells of finished jobs, in the jobs' order."""
-    cells = [load_cell(work, job.network, job.model, flow) for job in jobs for flow in job.flows]
+def planned_cells(tasks: Sequence[TableTask], work: Path) -> list[Cell]:
+    """The cells of finished tasks, in the tasks' order."""
+    cells = [load_cell(work, task.network, task.model, flow) for task in tasks for flow in task.flows]
     return [cell for cell in cells if cell is not None]
 
 
-def run_job(job: Job, work: Path, tell: Tell) -> None:
-    """Makes the job's cells and writes them to the work folder."""
-    network = find_network(job.network)
+def run_task(task: TableTask, work: Path, report: OnFraction) -> None:
+    """Makes the task's cells and writes them to the work folder."""
+    network = find_network(task.network)
     started_s = time.monotonic()
-    if job.model in CONTROLLERS:
-        outcomes = _rule(job, network, tell)
-    elif job.model in BASELINES:
-        outcomes = _baseline(job, network, work, tell)
+    if task.model in CONTROLLERS:
+        outcomes = _rule(task, network, report)
+    elif task.model in BASELINES:
+        outcomes = _baseline(task, network, work, report)
     else:
-        outcomes = _tinylight(job, network, work, tell)
+        outcomes = _tinylight(task, network, work, report)
     wall_s = time.monotonic() - started_s
     for flow, by_arithmetic in outcomes.items():
         cell = Cell(
-            network=job.network,
-            model=job.model,
+            network=task.network,
+            model=task.model,
             flow=flow,
             seed=default_seed(flow),
-            identity=identity(network, job.model, flow),
+            identity=identity(network, task.model, flow),
             outcomes=by_arithmetic,
-            wall_s=round(wall_s / len(job.flows), 3),
+            wall_s=round(wall_s / len(task.flows), 3),
         )
         save_cell(work, cell)
 
 
-def _rule(job: Job, network: Network, tell: Tell) -> dict[int, dict[str, Outcome]]:
+def _rule(task: TableTask, network: Network, report: OnFraction) -> dict[int, dict[str, Outcome]]:
     done = 0
 
-    def told(_row: EvaluationRow) -> None:
+    def report_progress(_row: EvaluationRow) -> None:
         nonlocal done
         done += 1
-        tell(done / len(job.flows))
+        report(done / len(task.flows))
 
-    rows = evaluate(network, job.model, job.flows, progress=told)
+    rows = evaluate(network, task.model, task.flows, progress=report_progress)
     return {row.flow: {"rule": _outcome(row)} for row in rows}
 
 
-def _baseline(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, dict[str, Outcome]]:
-    """The job's flows side by side, one weights file each."""
+def _baseline(task: TableTask, network: Network, work: Path, report: OnFraction) -> dict[int, dict[str, Outcome]]:
+    """The task's flows side by side, one weights file each."""
     from model.baselines.train_baseline import train_baseline_files
     from model.baselines.training import BaselineProgress
 
-    def told(state: BaselineProgress) -> None:
-        tell(state.done_episodes / state.total_episodes)
+    def report_progress(state: BaselineProgress) -> None:
+        report(state.done_episodes / state.total_episodes)
 
-    files = {flow: artefact_file(work, job.network, job.model, flow, "npz") for flow in job.flows}
+    files = {flow: artefact_file(work, task.network, task.model, flow, "npz") for flow in task.flows}
     for file in files.values():
         file.parent.mkdir(parents=True, exist_ok=True)
-    train_baseline_files(job.model, network, [(flow, default_seed(flow), file) for flow, file in files.items()], progress=told)
+    train_baseline_files(
+        task.model, network, [(flow, default_seed(flow), file) for flow, file in files.items()], progress=report_progress
+    )
     return {flow: {"float": _outcome(evaluate(network, file, [flow])[0])} for flow, file in files.items()}
 
 
-def _tinylight(job: Job, network: Network, work: Path, tell: Tell) -> dict[int, dict[str, Outcome]]:
-    """The job's flows side by side, one policy file each, with a checkpoint: a training that was stopped goes on from there."""
+def _tinylight(task: TableTask, network: Network, work: Path, report: OnFraction) -> dict[int, dict[str, Outcome]]:
+    """The task's flows side by side, one policy file each, with a checkpoint: a stopped training goes on from there."""
     from model.policy.file import save_policy
-    from model.train.search_and_refine import Progress
+    from model.train.search_and_refine import TrainingProgress
     from model.train.train_policy import train_policies
 
-    settings = tinylight_settings(_settings_name(job.model), network.name)
+    settings = tinylight_settings(_settings_name(task.model), network.name)
 
-    def told(state: Progress) -> None:
-        tell(state.done_episodes / state.total_episodes)
+    def report_progress(state: TrainingProgress) -> None:
+        report(state.done_episodes / state.total_episodes)
 
-    flows = f"{job.flows[0]}-{job.flows[-1]}"
-    checkpoint = cell_file(work, job.network, job.model, job.flows[0]).with_name(f"flows_{flows}.checkpoint")
+    flows = f"{task.flows[0]}-{task.flows[-1]}"
+    checkpoint = cell_file(work, task.network, task.model, task.flows[0]).with_name(f"flows_{flows}.checkpoint")
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    with settings_named(_settings_name(job.model)):
+    with settings_named(_settings_name(task.model)):
         policies = train_policies(
             network,
-            job.flows,
-            [settings.seed + default_seed(flow) for flow in job.flows],
+            task.flows,
+            [settings.seed + default_seed(flow) for flow in task.flows],
             replicas=settings.replicas,
             features=settings.features,
             config=settings.config(),
-            progress=told,
+            progress=report_progress,
             checkpoint=checkpoint,
             resume_from=checkpoint if checkpoint.is_file() else None,
         )
     outcomes = {}
-    for flow, policy in zip(job.flows, policies, strict=True):
-        save_policy(policy, artefact_file(work, job.network, job.model, flow, "policy.json"))
+    for flow, policy in zip(task.flows, policies, strict=True):
+        save_policy(policy, artefact_file(work, task.network, task.model, flow, "policy.json"))
         (run,) = policy.measured
         outcomes[flow] = {
             "float": Outcome(run.float_average_travel_time_s, run.float_throughput_veh_per_min),
@@ -220,12 +222,12 @@ def _settings_name(model: str) -> str:
     return model.removeprefix(f"{TINYLIGHT}.")
 
 
-def _job_flows(model: str, n_intersections: int, n_flows: int) -> int:
-    """How many flows one job holds: rules all, learned models as many as train well side by side."""
+def _task_flows(model: str, n_intersections: int, n_flows: int) -> int:
+    """How many flows one task holds: rules all, learned models as many as train well side by side."""
     if model in CONTROLLERS:
         return n_flows
-    groups = BASELINE_GROUPS_PER_JOB if model in BASELINES else TINYLIGHT_GROUPS_PER_JOB
-    return max(1, min(FLOWS_PER_JOB, groups // n_intersections))
+    groups = BASELINE_GROUPS_PER_TASK if model in BASELINES else TINYLIGHT_GROUPS_PER_TASK
+    return max(1, min(FLOWS_PER_TASK, groups // n_intersections))
 
 
 def _work_units(model: str, network: Network, n_intersections: int) -> float:
