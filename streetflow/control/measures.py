@@ -89,7 +89,7 @@ MEASURES = (
     MeasureSpec(
         "finished_travel_time_s",
         "s",
-        "The same over finished vehicles only. The worse a network jams, the more it flatters: who is stuck isn't counted.",
+        "The same over finished vehicles only. The worse a network jams, the more it flatters: stuck vehicles don't count.",
         lambda trips, _: _mean(trips.travel_time_s[trips.finished]),
     ),
     MeasureSpec(
