@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra: train)")
 
-from model.train.search_and_refine import Trained, TrainingConfig, train
+from model.train.search_and_refine import Execution, Trained, TrainingConfig, train
 from streetflow.control.environment import Environment
 from streetflow.errors import InputError
 from streetflow.networks.catalogue import find_network
@@ -22,7 +22,7 @@ WHOLE_EPISODES = 64 + 128
 def trained(network: str, replicas: int, features: str) -> Trained | None:
     environments = [Environment(network, k % 10, features=features) for k in range(replicas)]
     config = TrainingConfig(search_episodes=SEARCH_EPISODES, refine_episodes=REFINE_EPISODES)
-    return train(environments, range(replicas), environments[0].lsb_per_unit, config, threads=2)
+    return train(environments, range(replicas), environments[0].lsb_per_unit, config, execution=Execution(threads=2))
 
 
 @pytest.mark.benchmark(group="training, per run of 64 + 128 episodes: see extra_info")

@@ -33,42 +33,55 @@ class EvaluationRow:
     throughput_veh_per_min: float
 
 
+@dataclass(frozen=True)
+class RunSettings:
+    """How a run is made, beside network, flow and agent."""
+
+    engine: str = "builtin"  # see `streetflow.control.engines.ENGINES`
+    seed: int | None = None  # of the engine, for all flows; None: each flow's own (RUN_SEEDS)
+    clearance: str | None = None  # None: the policy's, or "hold" for a rule
+    measure_queues: bool = False  # look at the queues every second, see `Environment.measures`
+
+
 def evaluate(
     network: str | Network,
     agent: str | Path | Policy,
     flows: Iterable[int],
     *,
     integer: bool = False,
-    engine: str = "builtin",
-    seed: int | None = None,
-    clearance: str | None = None,
+    settings: RunSettings | None = None,
     progress: Callable[[EvaluationRow], None] | None = None,
-    measure_queues: bool = False,
     at_end: Callable[[Environment], None] | None = None,
 ) -> list[EvaluationRow]:
-    """One row per flow. agent: a name in CONTROLLERS, a policy file or a policy; integer: decide as the chip
-    does, else in float.
+    """Runs an agent over flows of a network, each to its horizon.
 
-    seed: of the engine, for all flows; without one each flow's own (RUN_SEEDS). clearance: the policy's (a
-    rule's: hold) unless given. at_end: gets each run's environment at its horizon, for its measures and trips;
-    measure_queues: see `Environment`. InputError for an agent, flow or network that isn't there and for a policy
-    made for another network."""
+    Args:
+        network: a name, or the network itself.
+        agent: a name in `CONTROLLERS`, a policy or baseline file, or a policy.
+        flows: numbers of the demand files.
+        integer: whether a policy decides as the chip does, else in float.
+        settings: engine, seed, clearance, queues; by default the paper's.
+        progress: gets each row as it is there.
+        at_end: gets each run's environment at its horizon, for its measures and trips.
+
+    Returns:
+        One row a flow.
+
+    Raises:
+        InputError: an agent, flow or network isn't there, or the policy is made for another network.
+    """
+    settings = settings or RunSettings()
     if isinstance(network, str):
         network = find_network(network)
     controller, name, default_clearance = make_controller(agent, integer=integer)
     policy: Policy | BaselineFile | None = getattr(controller, "policy", None)
-    clearance = clearance or default_clearance
+    clearance = settings.clearance or default_clearance
     rows = []
     for flow in flows:
         environment = Environment(
-            network,
-            flow,
-            seed=seed,
-            engine=engine,
-            features=controller.features,
-            clearance=clearance,
-            measure_queues=measure_queues,
+            network, flow, seed=settings.seed, engine=settings.engine, features=controller.features, clearance=clearance
         )
+        environment.measures_queues = settings.measure_queues
         run(environment, controller)
         if at_end is not None:
             at_end(environment)
@@ -80,7 +93,7 @@ def evaluate(
                 agent=name,
                 arithmetic="" if policy is None else "integer" if integer else "float",
                 clearance=clearance,
-                engine=engine,
+                engine=settings.engine,
                 policy_sha256=None if policy is None else policy.sha256,
                 average_travel_time_s=environment.average_travel_time_s(),
                 throughput_veh_per_min=environment.throughput_veh_per_min(),

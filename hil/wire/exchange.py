@@ -76,8 +76,19 @@ class Answer(Generic[Reply]):
     response_us: float  # last request bit to first reply bit, of the try that was answered
 
 
+@dataclass(frozen=True)
+class Request(Generic[Reply]):
+    """What to ask the chip."""
+
+    kind: MessageType
+    intersection: int
+    payload: bytes
+    decode: Callable[[bytes], Reply]  # of the reply's payload
+    reply_bytes: int  # how long that is
+
+
 @dataclass
-class _Request:
+class _Pending:
     """One request on its way: what was sent when, and what came back instead of its reply."""
 
     frame: Frame
@@ -119,29 +130,33 @@ class Exchanger:
 
     def ask(
         self,
-        kind: MessageType,
-        intersection: int,
-        payload: bytes,
-        decode: Callable[[bytes], Reply],
+        request: Request[Reply],
         whole: Deadline,
         *,
-        reply_bytes: int,
         tries: int | None = None,
         interval_us: float | None = None,
         flush_first: bool = False,
     ) -> Answer[Reply]:
-        """The reply, before the deadline and within `tries`, if given. Raises LinkError.
+        """Sends the request until its reply is there.
 
-        `reply_bytes` is how long the reply's payload is. `interval_us` sets how long a try waits in silence, where that
-        is known. After silence a delimiter goes in front of the next try: it closes what may lie half received. `flush_first`
-        puts one before the first try as well.
+        Args:
+            request: what to ask.
+            whole: the deadline.
+            tries: how many there may be, if the deadline is not all.
+            interval_us: how long a try waits in silence, where that is known.
+            flush_first: whether a delimiter goes before the first try. After silence one goes before the next try anyway: it
+                closes what may lie half received.
+
+        Raises:
+            LinkError: no reply in time.
         """
         self.sequence = (self.sequence + 1) % 256
         self.counters.requests += 1
         self._drop_stale()
-        request = _Request(Frame(kind, self.sequence, intersection, payload))
-        encoded = encode_frame(request.frame)
-        on_line = len(encoded) + FRAME_OVERHEAD_BYTES + reply_bytes
+        kind = request.kind
+        pending = _Pending(Frame(kind, self.sequence, request.intersection, request.payload))
+        encoded = encode_frame(pending.frame)
+        on_line = len(encoded) + FRAME_OVERHEAD_BYTES + request.reply_bytes
         least_us = (len(encoded) + FRAME_OVERHEAD_BYTES) * self.board.byte_us
         needed_us = on_line * self.board.byte_us + self.pace.chip_us(kind)
         begin_us = self.board.now_us()
@@ -150,31 +165,31 @@ class Exchanger:
         attempt = 0
         while attempt == 0 or (whole.remaining_us > least_us and attempt != tries):
             attempt += 1
-            flush = request.silent or (attempt == 1 and flush_first)
+            flush = pending.silent or (attempt == 1 and flush_first)
             self.board.write(DELIMITER + encoded if flush else encoded)
-            self._note_write(request)
+            self._note_write(pending)
             self.counters.retries += attempt > 1
             pace_us = self.pace.patience_us(kind, on_line)
             fair_us = whole.share(max(1, self.shares - attempt + 1)).remaining_us
             patience_us = min(interval_us or pace_us, max(fair_us, needed_us))
             if whole.remaining_us - patience_us <= least_us:
                 patience_us = whole.remaining_us
-            reply = self._await(request, decode, patience_us, pace_us, whole, flushed=flush)
+            reply = self._await(pending, request.decode, patience_us, pace_us, whole, flushed=flush)
             if reply is not None:
                 timing = self.board.timing()
-                if request.answer_is_certain:
+                if pending.answer_is_certain:
                     exchange_us = timing.reply_end_us - timing.write_start_us
                     computed = attempt == 1 or kind != MessageType.DECIDE  # a repeat takes no inference
-                    self.pace.note(kind, exchange_us if computed else None, len(encoded) + flush + request.reply_bytes)
-                return Answer(reply, attempt, request.response_us(timing.reply_start_us))
+                    self.pace.note(kind, exchange_us if computed else None, len(encoded) + flush + pending.reply_bytes)
+                return Answer(reply, attempt, pending.response_us(timing.reply_start_us))
         if attempt != tries:
             self.counters.unanswered += 1
             self._let_pass(whole)
-        raise self._given_up(request, self.board.now_us() - begin_us, attempt)
+        raise self._given_up(pending, self.board.now_us() - begin_us, attempt)
 
     def _await(
         self,
-        request: _Request,
+        pending: _Pending,
         decode: Callable[[bytes], Reply],
         patience_us: float,
         pace_us: float,
@@ -187,7 +202,7 @@ class Exchanger:
         in front has flushed: then the reply can still come, for `pace_us`.
         """
         begin_us = self.board.now_us()
-        heard_us = request.request_ends_us[-1]  # what comes before is about something else
+        heard_us = pending.request_ends_us[-1]  # what comes before is about something else
         end_us = min(begin_us + patience_us, whole.end_us)
         last_us = min(begin_us + OVERTIME * patience_us, whole.end_us)
         spoilt, early = 0, False
@@ -198,21 +213,21 @@ class Exchanger:
                 try:
                     frame = decode_frame(encoded)
                     if frame.type == MessageType.ERROR:
-                        if self._is_about_damage(request, frame):
+                        if self._is_about_damage(pending, frame):
                             spoilt, early = spoilt + (now_us >= heard_us), early or now_us < heard_us
-                    elif request.is_answered_by(frame):
-                        request.reply_bytes = len(encoded) + len(DELIMITER)
+                    elif pending.is_answered_by(frame):
+                        pending.reply_bytes = len(encoded) + len(DELIMITER)
                         return decode(frame.payload)
                     else:
                         self.counters.stale_frames += 1
                 except FrameError:
                     self.counters.bad_frames += 1
                     self.counters.garbage_bytes += len(encoded)
-                    request.saw_garbage = True
+                    pending.saw_garbage = True
                     spoilt, early = spoilt + (now_us >= heard_us), early or now_us < heard_us
             if self._splitter.dropped_bytes > dropped:
                 self.counters.garbage_bytes += self._splitter.dropped_bytes - dropped
-                request.saw_garbage = True
+                pending.saw_garbage = True
             if now_us >= last_us:
                 spoilt = 0
                 break
@@ -223,27 +238,27 @@ class Exchanger:
                 end_us = min(end_us, max(quiet_us, begin_us + pace_us))
             else:
                 end_us = min(last_us, max(end_us, quiet_us))
-        request.silent = spoilt == 0
-        if request.silent:
-            self.pace.back_off(request.frame.type)
-        request.answer_is_certain &= not request.silent
+        pending.silent = spoilt == 0
+        if pending.silent:
+            self.pace.back_off(pending.frame.type)
+        pending.answer_is_certain &= not pending.silent
         return None
 
-    def _is_about_damage(self, request: _Request, frame: Frame) -> bool:
+    def _is_about_damage(self, pending: _Pending, frame: Frame) -> bool:
         """Whether this typed error calls for another try; raises BoardError if it answers the request.
 
         Where the line has shown damage, a refusal may be about a damaged request whose CRC is good by chance.
         """
         error = decode_error_reply(frame.payload)
         damaged = error.code in WIRE_ERRORS
-        if not damaged and (frame.sequence, frame.intersection) != (request.frame.sequence, request.frame.intersection):
+        if not damaged and (frame.sequence, frame.intersection) != (pending.frame.sequence, pending.frame.intersection):
             self.counters.stale_frames += 1
             return False
         self.counters.error_replies += 1
         self.wire_errors += damaged
-        request.last_error = error
+        pending.last_error = error
         if self.is_refusal(error.code):
-            raise BoardError(error.code, error.detail, error.meaning, tries=len(request.request_ends_us))
+            raise BoardError(error.code, error.detail, error.meaning, tries=len(pending.request_ends_us))
         return True
 
     def is_refusal(self, code: int) -> bool:
@@ -256,20 +271,20 @@ class Exchanger:
         while not whole.expired and (data := self.board.read(whole.end_us)):
             self.counters.garbage_bytes += len(data)
 
-    def _note_write(self, request: _Request) -> None:
+    def _note_write(self, pending: _Pending) -> None:
         timing = self.board.timing()
-        if not request.request_ends_us:
-            request.first_write_us = timing.write_start_us
-        request.request_ends_us += (timing.request_end_us,)
+        if not pending.request_ends_us:
+            pending.first_write_us = timing.write_start_us
+        pending.request_ends_us += (timing.request_end_us,)
 
-    def _given_up(self, request: _Request, spent_us: float, tries: int) -> LinkError:
+    def _given_up(self, pending: _Pending, spent_us: float, tries: int) -> LinkError:
         hint = self.board.diagnosis()
         sent = counted(tries, "try", "tries")
         where = f"{self.board.name}, {sent} in {spent_us / 1000:.4g} ms" + (f": {hint}" if hint else "")
-        if request.last_error is not None:
-            error = request.last_error
+        if pending.last_error is not None:
+            error = pending.last_error
             return BoardError(error.code, error.detail, f"{error.meaning} ({where})", tries=tries)
-        if request.saw_garbage or self._splitter.pending_bytes():
+        if pending.saw_garbage or self._splitter.pending_bytes():
             return GarbageAnswer(f"only garbage came back ({where})", tries=tries)
         return NoAnswer(f"no answer ({where})", tries=tries)
 

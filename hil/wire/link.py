@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hil.boards.base import Board
 from hil.boards.faults import BoardDied, BoardError, GarbageAnswer, LinkError, NoAnswer, WrongFirmware, WrongPolicy
 from hil.wire.deadline import Deadline
-from hil.wire.exchange import Answer, Counters, Exchanger
+from hil.wire.exchange import Answer, Counters, Exchanger, Request
 from hil.wire.expected_firmware import Setting
 from hil.wire.parts import PART_BYTES, decide_in_parts, fetch_logits
 from hil.wire.protocol import (
@@ -154,20 +154,12 @@ class Link:
     def stats(self, patience_s: float | None = None) -> StatsReply:
         """The chip's counters. LinkError if they aren't in hand in a decision's time, or `patience_s`."""
         whole = Deadline.after(self.board, (self.budget_s if patience_s is None else patience_s) * 1e6)
-        return self._exchanger.ask(MessageType.STATS, 0, b"", decode_stats_reply, whole, reply_bytes=STATS_REPLY_BYTES).reply
+        return self._exchanger.ask(Request(MessageType.STATS, 0, b"", decode_stats_reply, STATS_REPLY_BYTES), whole).reply
 
     def _greet(self, whole: Deadline, interval_us: float | None = None) -> HelloReply:
         self.greeting = None
-        answer = self._exchanger.ask(
-            MessageType.HELLO,
-            0,
-            b"",
-            decode_hello_reply,
-            whole,
-            reply_bytes=HELLO_REPLY_BYTES,
-            interval_us=interval_us,
-            flush_first=True,
-        )
+        request = Request(MessageType.HELLO, 0, b"", decode_hello_reply, HELLO_REPLY_BYTES)
+        answer = self._exchanger.ask(request, whole, interval_us=interval_us, flush_first=True)
         if self._policy_sha256 is not None and answer.reply.policy_sha256 != self._policy_sha256:
             raise WrongPolicy(self._policy_sha256, answer.reply.policy_sha256)
         if differences := self._setting.differences(answer.reply):
@@ -187,15 +179,8 @@ class Link:
         knows_parts = self.greeting.firmware_version >= PARTS_SINCE
         if not (knows_parts and self._noisy):
             try:
-                return self._exchanger.ask(
-                    MessageType.DECIDE,
-                    intersection,
-                    encoded,
-                    decode_decide_reply,
-                    whole,
-                    reply_bytes=DECIDE_REPLY_BYTES,
-                    tries=WHOLE_TRIES if knows_parts else None,
-                )
+                ask = Request(MessageType.DECIDE, intersection, encoded, decode_decide_reply, DECIDE_REPLY_BYTES)
+                return self._exchanger.ask(ask, whole, tries=WHOLE_TRIES if knows_parts else None)
             except (NoAnswer, GarbageAnswer, BoardError) as fault:
                 refused = isinstance(fault, BoardError) and self._exchanger.is_refusal(fault.code)
                 if refused or not knows_parts or whole.expired:

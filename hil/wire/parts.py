@@ -7,7 +7,7 @@ of each frame.
 
 from hil.boards.faults import BoardError
 from hil.wire.deadline import Deadline
-from hil.wire.exchange import Answer, Exchanger
+from hil.wire.exchange import Answer, Exchanger, Request
 from hil.wire.protocol import (
     DECIDE_REPLY_BYTES,
     DecideReply,
@@ -32,9 +32,8 @@ def decide_in_parts(exchanger: Exchanger, intersection: int, request: DecideRequ
     decide, content = encode_decide_put(request)
     for offset in range(0, len(content), PART_BYTES):
         put = encode_put(offset, content[offset : offset + PART_BYTES])
-        exchanger.ask(MessageType.PUT, intersection, put, decode_part(0), whole, reply_bytes=0)
-    ask = exchanger.ask
-    return ask(MessageType.DECIDE, intersection, decide, decode_decide_reply, whole, reply_bytes=DECIDE_REPLY_BYTES)
+        exchanger.ask(Request(MessageType.PUT, intersection, put, decode_part(0), 0), whole)
+    return exchanger.ask(Request(MessageType.DECIDE, intersection, decide, decode_decide_reply, DECIDE_REPLY_BYTES), whole)
 
 
 def fetch_logits(
@@ -46,7 +45,7 @@ def fetch_logits(
     for offset in range(0, length, part_bytes):
         part = min(part_bytes, length - offset)
         get = encode_get(sequence, offset, part)
-        gathered += exchanger.ask(MessageType.GET, intersection, get, decode_part(part), whole, reply_bytes=part).reply
+        gathered += exchanger.ask(Request(MessageType.GET, intersection, get, decode_part(part), part), whole).reply
     if checksum(gathered) != reply.logits_crc:
         raise BoardError(ErrorCode.BAD_PARTS, 0, "BAD_PARTS: the logits are not those of the decision")
     return decode_logits(gathered)

@@ -179,8 +179,8 @@ def _baseline(task: TableTask, network: Network, work: Path, report: OnFraction)
 def _tinylight(task: TableTask, network: Network, work: Path, report: OnFraction) -> dict[int, dict[str, Outcome]]:
     """The task's flows side by side, one policy file each, with a checkpoint: a stopped training goes on from there."""
     from model.policy.file import save_policy
-    from model.train.search_and_refine import TrainingProgress
-    from model.train.train_policy import train_policies
+    from model.train.search_and_refine import Execution, TrainingProgress
+    from model.train.train_policy import PolicySettings, train_policies
 
     settings = tinylight_settings(_settings_name(task.model), network.name)
 
@@ -195,12 +195,9 @@ def _tinylight(task: TableTask, network: Network, work: Path, report: OnFraction
             network,
             task.flows,
             [settings.seed + default_seed(flow) for flow in task.flows],
-            replicas=settings.replicas,
-            features=settings.features,
-            config=settings.config(),
+            PolicySettings(settings.replicas, settings.features, config=settings.config()),
+            execution=Execution(checkpoint, resume_from=checkpoint if checkpoint.is_file() else None),
             progress=report_progress,
-            checkpoint=checkpoint,
-            resume_from=checkpoint if checkpoint.is_file() else None,
         )
     outcomes = {}
     for flow, policy in zip(task.flows, policies, strict=True):

@@ -9,10 +9,9 @@ minibatches, own random numbers.
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -31,13 +30,13 @@ from model.search.config import MOST, TRAINING, TrainingConfig
 from model.search.learner import Learner
 from model.search.subgraph import Choice, fitting_features, trimmed
 from model.search.supergraph import GraphShape
+from model.train.checkpoint import load_checkpoint, save_checkpoint
 from model.train.flow_rotation import FlowRotation
 from streetflow.errors import InputError
 
 __all__ = ["EpisodeRow", "Snapshot", "Trained", "TrainingConfig", "TrainingProgress", "train"]
 
 CHECKPOINT_VERSION = 2
-CHECKPOINT_KEYS = {"identity", "episode", "rows", "learners", "best"}
 SHOWN_STATES = 1024  # from the refinement's second half, to show the integers what the policy meets
 BLOCK_GROUPS = 12  # that are one batch: enough to share PyTorch's overhead, few enough for their weights to stay in the cache
 
@@ -119,6 +118,18 @@ class Trained:
         return [int(self.shape.feature_widths[group, feature]) for feature in self.choice.features[group]]
 
 
+@dataclass(frozen=True)
+class Execution:
+    """How a training is carried out, which is not what comes of it (but for `device`, whose sums are rounded otherwise)."""
+
+    checkpoint: Path | None = None  # a file, written every `checkpoint_every` episodes and at the end
+    checkpoint_every: int = 16
+    resume_from: Path | None = None  # such a file, to go on from
+    stop_after: int | None = None  # give up after so many episodes in all, as a kill would, but with a checkpoint
+    threads: int = 1
+    device: str = "cpu"  # of PyTorch, for the networks
+
+
 def train(
     environments: Sequence[TrafficEnvironment],
     train_seeds: Sequence[int],
@@ -126,158 +137,196 @@ def train(
     config: TrainingConfig | None = None,
     *,
     task: Mapping[str, Any] | None = None,
+    execution: Execution | None = None,
     progress: Callable[[TrainingProgress], None] | None = None,
-    checkpoint: Path | None = None,
-    checkpoint_every: int = 16,
-    resume_from: Path | None = None,
-    stop_after: int | None = None,
-    threads: int = 1,
-    device: str = "cpu",
 ) -> Trained | None:
     """Trains one replica per environment. Same environments, seeds and config: the same result to the last bit, resumed or not,
     whatever the number of threads.
 
-    lsb_per_unit [F]: the features' integers per unit; the graph sees integer / lsb_per_unit. checkpoint: a file, written every
-    `checkpoint_every` episodes and at the end. resume_from: such a file; InputError if it belongs to another run. task: what
-    the environments run (network, flow, ...), JSON values; a checkpoint of another task is refused. stop_after: give up after
-    so many episodes in all (as a kill would, but with a checkpoint) and return None. device: of PyTorch, for the networks.
+    Args:
+        environments: one a replica; replicas that train together need equally many decisions an episode.
+        train_seeds: one a replica.
+        lsb_per_unit: [F], the features' integers per unit; the graph sees integer / lsb_per_unit.
+        config: the paper's where none is given.
+        task: what the environments run (network, flow, ...), JSON values; a checkpoint of another task is refused.
+        execution: checkpoints, threads, device.
+        progress: called after every episode, and once when a training is resumed.
+
+    Returns:
+        What was trained; None where `execution.stop_after` ended it.
+
+    Raises:
+        InputError: the config is impossible with these environments, or the checkpoint belongs to another run.
     """
-    config = config or TrainingConfig()
+    config, execution = config or TrainingConfig(), execution or Execution()
     torch.set_num_threads(1)  # the matrices are tiny: threads inside a product only wait for each other
     started_s = time.monotonic()
-    counts = [len(environment.intersections) for environment in environments]
-    owner = np.repeat(np.arange(len(environments)), counts)  # replica of each group
-    edges = np.concatenate([[0], np.cumsum(counts)])
-    n_decisions = environments[0].n_decisions
-    if any(environment.n_decisions != n_decisions for environment in environments):
-        raise ValueError("replicas that train together need equally many decisions per episode")
-
-    streams = _streams(environments) if config.share else 1
-    shape = GraphShape(  # of the groups: of every intersection, or of one for all of a replica
-        feature_widths=np.concatenate([environment.feature_widths for environment in environments])[::streams].astype(np.int64),
-        n_actions=np.array([len(each.phases) for environment in environments for each in environment.intersections])[::streams],
-        layer2_dims=config.layer2_dims,
-        layer3_dims=config.layer3_dims,
-    )
-    _require_possible(shape, config, n_decisions)
-    numbers = [(seed, i) for seed, count in zip(train_seeds, counts, strict=True) for i in range(count)]
-    scale = 1.0 / np.array(lsb_per_unit, dtype=np.float32)
-    blocks = _blocks(shape.n_groups)
-    parts = [slice(block.start * streams, block.stop * streams) for block in blocks]  # the blocks' intersections
-    learners = [
-        Learner(shape.groups(block), numbers[part], scale, n_decisions, config, device, streams)
-        for block, part in zip(blocks, parts, strict=True)
-    ]
-    rows: list[EpisodeRow] = []
-    best: list[list[Snapshot]] = [[] for _ in environments]
+    replicas = _Replicas(environments, train_seeds, lsb_per_unit, config, execution.device)
+    identity = replicas.identity() | dict(task or {})
     total = config.search_episodes + config.refine_episodes
-    identity = _identity(config, shape, train_seeds, n_decisions) | {"lsb_per_unit": list(lsb_per_unit)} | dict(task or {})
     first = 0
-    if resume_from is not None:
-        saved = _load_checkpoint(resume_from, identity)
-        first, rows = saved["episode"], [EpisodeRow(**row) for row in saved["rows"]]
-        for learner, state in zip(learners, saved["learners"], strict=True):
-            learner.restore(state)
-        best = [[_snapshot_restored(each) for each in kept] for kept in saved["best"]]
-        if progress is not None and rows:
-            progress(TrainingProgress(first, total, 0.0, float("nan"), list(rows)))
-
-    def snapshot(replica: int, episode: int) -> Snapshot:
-        groups = range(edges[replica] // streams, edges[replica + 1] // streams)
-        held_by = [
-            (learner, g - block.start)
-            for learner, block in zip(learners, blocks, strict=True)
-            for g in groups
-            if block.start <= g < block.stop
-        ]
-        theta = [learner.theta(g) for learner, g in held_by]
-        return Snapshot(episode, environments[replica].average_travel_time_s(), theta)
+    if execution.resume_from is not None:
+        first = replicas.restore(load_checkpoint(execution.resume_from, identity))
+        if progress is not None and replicas.rows:
+            progress(TrainingProgress(first, total, 0.0, float("nan"), list(replicas.rows)))
 
     def save(episodes_done: int) -> None:
-        if checkpoint is None:
-            return
-        state = {
-            "identity": identity,
-            "episode": episodes_done,
-            "rows": [dataclasses.asdict(row) for row in rows],
-            "learners": [learner.state() for learner in learners],
-            "best": [[_snapshot_state(each) for each in kept] for kept in best],
-        }
-        temporary = checkpoint.with_name(f".{checkpoint.name}.{os.getpid()}.tmp")
-        try:
-            torch.save(state, temporary)
-            temporary.replace(checkpoint)
-        finally:
-            temporary.unlink(missing_ok=True)  # stopped while it was written
+        if execution.checkpoint is not None:
+            save_checkpoint(execution.checkpoint, {"identity": identity, "episode": episodes_done} | replicas.state())
 
     for environment in environments:
         if isinstance(environment, FlowRotation):
             environment.episode = first
-    with ThreadPoolExecutor(threads) as pool:
-        each = map if threads == 1 else pool.map
+    with ThreadPoolExecutor(execution.threads) as pool:
+        each = map if execution.threads == 1 else pool.map
         for episode in range(first, total):
-            if episode == stop_after:
+            if episode == execution.stop_after:
                 save(episode)
                 return None
-            stage_episode, epsilon, learning_rate = episode, 0.0, config.learning_rate
-            if episode < config.search_episodes:
-                epsilon = search_epsilon(episode, config.epsilon, config.epsilon_last_episode)
-            else:
-                stage_episode = episode - config.search_episodes
-                learning_rate = refinement_learning_rate(stage_episode, config.learning_rate, config.halve_every)
-                for learner in learners:
-                    if learner.choice is None:  # the search is over
-                        learner.extract()
-                    if learner.rounded is None and stage_episode >= config.refine_episodes - config.rounded_episodes:
-                        learner.round()
-            mean_loss = run_episode(environments, learners, parts, n_decisions, epsilon, learning_rate, each)
-            entropy = np.concatenate([learner.entropies() for learner in learners], axis=1)
-            alphas = [np.concatenate(layer) for layer in zip(*(learner.current_alphas() for learner in learners), strict=True)]
-            episode_rows = []
-            for replica, environment in enumerate(environments):
-                mine = owner[::streams] == replica
-                mean_alphas = tuple(tuple(layer[mine].mean(axis=0).tolist()) for layer in alphas)
-                loss, *layers = (float(values[mine].mean()) for values in (mean_loss, *entropy))
-                episode_rows.append(
-                    EpisodeRow(
-                        replica=replica,
-                        train_seed=int(train_seeds[replica]),
-                        stage="search" if episode < config.search_episodes else "refine",
-                        episode=stage_episode,
-                        epsilon=epsilon,
-                        learning_rate=learning_rate,
-                        loss=loss,
-                        entropy_features=layers[0],
-                        entropy_layer2=layers[1],
-                        entropy_layer3=layers[2],
-                        average_travel_time_s=environment.average_travel_time_s(),
-                        alphas=mean_alphas,
-                    )
-                )
-                if episode >= config.search_episodes and config.kept_episodes:
-                    kept = sorted(
-                        [*best[replica], snapshot(replica, stage_episode)], key=lambda each: each.average_travel_time_s
-                    )
-                    best[replica] = kept[: config.kept_episodes]
-            rows.extend(episode_rows)
-            if (episode + 1) % checkpoint_every == 0 or episode + 1 == total:
+            episode_rows = replicas.run_episode(episode, each)
+            if (episode + 1) % execution.checkpoint_every == 0 or episode + 1 == total:
                 save(episode + 1)
             if progress is not None:
                 elapsed_s = time.monotonic() - started_s
                 rest_s = elapsed_s / (episode + 1 - first) * (total - episode - 1)
                 progress(TrainingProgress(episode + 1, total, elapsed_s, rest_s, episode_rows))
+    return replicas.outcome()
 
-    return Trained(
-        shape=shape,
-        choice=Choice.joined([learner.choice for learner in learners if learner.choice is not None]),
-        alphas=[np.concatenate(layer) for layer in zip(*(learner.alphas for learner in learners), strict=True)],
-        snapshots=[[snapshot(r, config.refine_episodes - 1), *best[r]] for r in range(len(environments))],
-        rows=rows,
-        frames=[
-            frame for learner in learners for frame in learner.visited_inputs((config.refine_episodes + 1) // 2, SHOWN_STATES)
-        ],
-        share=config.share,
-    )
+
+class _Replicas:
+    """All that a training changes: replicas with their learners, the log's rows, and each replica's best snapshots so far."""
+
+    def __init__(
+        self,
+        environments: Sequence[TrafficEnvironment],
+        train_seeds: Sequence[int],
+        lsb_per_unit: Sequence[int],
+        config: TrainingConfig,
+        device: str,
+    ) -> None:
+        self.environments, self.train_seeds, self.lsb_per_unit, self.config = environments, train_seeds, lsb_per_unit, config
+        counts = [len(environment.intersections) for environment in environments]
+        self.n_decisions = environments[0].n_decisions
+        if any(environment.n_decisions != self.n_decisions for environment in environments):
+            raise ValueError("replicas that train together need equally many decisions per episode")
+        streams = _streams(environments) if config.share else 1
+        widths = np.concatenate([environment.feature_widths for environment in environments])
+        n_actions = [len(each.phases) for environment in environments for each in environment.intersections]
+        self.shape = GraphShape(  # of the groups: of every intersection, or of one for all of a replica
+            feature_widths=widths[::streams].astype(np.int64),
+            n_actions=np.array(n_actions)[::streams],
+            layer2_dims=config.layer2_dims,
+            layer3_dims=config.layer3_dims,
+        )
+        _require_possible(self.shape, config, self.n_decisions)
+        self.owner = np.repeat(np.arange(len(environments)), counts)[::streams]  # replica of each group
+        numbers = [(seed, i) for seed, count in zip(train_seeds, counts, strict=True) for i in range(count)]
+        scale = 1.0 / np.array(lsb_per_unit, dtype=np.float32)
+        self.blocks = _blocks(self.shape.n_groups)
+        self.parts = [slice(block.start * streams, block.stop * streams) for block in self.blocks]  # their intersections
+        self.learners = [
+            Learner(self.shape.groups(block), numbers[part], scale, self.n_decisions, config, device, streams)
+            for block, part in zip(self.blocks, self.parts, strict=True)
+        ]
+        self.rows: list[EpisodeRow] = []
+        self.best: list[list[Snapshot]] = [[] for _ in environments]
+
+    def run_episode(self, episode: int, each: Callable[..., Iterable[Any]]) -> list[EpisodeRow]:
+        """One episode of all replicas, `episode` counted through both stages; its rows, which are added to `rows`."""
+        config = self.config
+        searching = episode < config.search_episodes
+        stage_episode = episode if searching else episode - config.search_episodes
+        epsilon, learning_rate = 0.0, config.learning_rate
+        if searching:
+            epsilon = search_epsilon(episode, config.epsilon, config.epsilon_last_episode)
+        else:
+            learning_rate = refinement_learning_rate(stage_episode, config.learning_rate, config.halve_every)
+            self._prepare_refinement(stage_episode)
+        loss = run_episode(self.environments, self.learners, self.parts, self.n_decisions, epsilon, learning_rate, each)
+        entropies = np.concatenate([learner.entropies() for learner in self.learners], axis=1)
+        alphas = [np.concatenate(layer) for layer in zip(*(each.current_alphas() for each in self.learners), strict=True)]
+        rows = []
+        for replica, environment in enumerate(self.environments):
+            mine = self.owner == replica
+            mean_loss, *mean_entropies = (float(values[mine].mean()) for values in (loss, *entropies))
+            row = EpisodeRow(
+                replica=replica,
+                train_seed=int(self.train_seeds[replica]),
+                stage="search" if searching else "refine",
+                episode=stage_episode,
+                epsilon=epsilon,
+                learning_rate=learning_rate,
+                loss=mean_loss,
+                entropy_features=mean_entropies[0],
+                entropy_layer2=mean_entropies[1],
+                entropy_layer3=mean_entropies[2],
+                average_travel_time_s=environment.average_travel_time_s(),
+                alphas=tuple(tuple(layer[mine].mean(axis=0).tolist()) for layer in alphas),
+            )
+            rows.append(row)
+            if not searching and config.kept_episodes:
+                snapshots = [*self.best[replica], self._snapshot(replica, stage_episode)]
+                self.best[replica] = sorted(snapshots, key=lambda kept: kept.average_travel_time_s)[: config.kept_episodes]
+        self.rows.extend(rows)
+        return rows
+
+    def _prepare_refinement(self, stage_episode: int) -> None:
+        """Extracts the sub-graphs once the search is over; rounds as the chip does in the last episodes."""
+        for learner in self.learners:
+            if learner.choice is None:
+                learner.extract()
+            if learner.rounded is None and stage_episode >= self.config.refine_episodes - self.config.rounded_episodes:
+                learner.round()
+
+    def _snapshot(self, replica: int, episode: int) -> Snapshot:
+        theta = [
+            learner.theta(int(g) - block.start)
+            for learner, block in zip(self.learners, self.blocks, strict=True)
+            for g in np.flatnonzero(self.owner == replica)
+            if block.start <= g < block.stop
+        ]
+        return Snapshot(episode, self.environments[replica].average_travel_time_s(), theta)
+
+    def outcome(self) -> Trained:
+        last, shown_episodes = self.config.refine_episodes - 1, (self.config.refine_episodes + 1) // 2
+        return Trained(
+            shape=self.shape,
+            choice=Choice.joined([learner.choice for learner in self.learners if learner.choice is not None]),
+            alphas=[np.concatenate(layer) for layer in zip(*(learner.alphas for learner in self.learners), strict=True)],
+            snapshots=[[self._snapshot(r, last), *self.best[r]] for r in range(len(self.environments))],
+            rows=self.rows,
+            frames=[frame for learner in self.learners for frame in learner.visited_inputs(shown_episodes, SHOWN_STATES)],
+            share=self.config.share,
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """What must be equal for a checkpoint to belong to a run."""
+        return {
+            "version": CHECKPOINT_VERSION,
+            "block_groups": BLOCK_GROUPS,
+            "config": dataclasses.asdict(self.config),
+            "train_seeds": [int(seed) for seed in self.train_seeds],
+            "feature_widths": self.shape.feature_widths.tolist(),
+            "n_actions": self.shape.n_actions.tolist(),
+            "n_decisions": self.n_decisions,
+            "lsb_per_unit": list(self.lsb_per_unit),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {
+            "rows": [dataclasses.asdict(row) for row in self.rows],
+            "learners": [learner.state() for learner in self.learners],
+            "best": [[_snapshot_state(each) for each in kept] for kept in self.best],
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> int:
+        """Back to where a checkpoint was written; the number of episodes that are done."""
+        self.rows = [EpisodeRow(**row) for row in saved["rows"]]
+        for learner, state in zip(self.learners, saved["learners"], strict=True):
+            learner.restore(state)
+        self.best = [[_snapshot_restored(each) for each in kept] for kept in saved["best"]]
+        return int(saved["episode"])
 
 
 def _blocks(n_groups: int) -> list[slice]:
@@ -326,19 +375,6 @@ def _require_possible(shape: GraphShape, config: TrainingConfig, n_decisions: in
     raise InputError(TRAINING, place, fault, tuple(rest))
 
 
-def _identity(config: TrainingConfig, shape: GraphShape, train_seeds: Sequence[int], n_decisions: int) -> dict[str, Any]:
-    """What must be equal for a checkpoint to belong to a run."""
-    return {
-        "version": CHECKPOINT_VERSION,
-        "block_groups": BLOCK_GROUPS,
-        "config": dataclasses.asdict(config),
-        "train_seeds": [int(seed) for seed in train_seeds],
-        "feature_widths": shape.feature_widths.tolist(),
-        "n_actions": shape.n_actions.tolist(),
-        "n_decisions": n_decisions,
-    }
-
-
 def _snapshot_state(each: Snapshot) -> dict[str, Any]:
     theta = [[torch.from_numpy(array) for array in group] for group in each.theta]
     return {"episode": each.episode, "average_travel_time_s": each.average_travel_time_s, "theta": theta}
@@ -347,19 +383,3 @@ def _snapshot_state(each: Snapshot) -> dict[str, Any]:
 def _snapshot_restored(state: dict[str, Any]) -> Snapshot:
     theta = [[tensor.numpy() for tensor in group] for group in state["theta"]]
     return Snapshot(state["episode"], state["average_travel_time_s"], theta)
-
-
-def _load_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
-    try:
-        saved = torch.load(path, weights_only=True)
-    except OSError as error:
-        raise InputError(path, "", f"can't be read: {error.strerror or error}") from None
-    except Exception as error:  # torch raises what unpickling happens to raise
-        raise InputError(path, "", f"not a training checkpoint: {type(error).__name__}") from None
-    if not isinstance(saved, dict) or not saved.keys() >= CHECKPOINT_KEYS or not isinstance(saved["identity"], dict):
-        raise InputError(path, "", "not a training checkpoint")
-    for name, value in identity.items():
-        if saved["identity"].get(name) != value:
-            difference = f"the checkpoint has {saved['identity'].get(name)}, this run {value}"
-            raise InputError(path, name, f"{difference}: delete it to start afresh, or repeat the command that left it")
-    return saved

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from model.search.config import TRAINING, TrainingConfig
 from model.search.subgraph import fitting_features
 from model.search.supergraph import GraphShape
 from model.train.flow_rotation import FlowRotation
-from model.train.search_and_refine import Snapshot, TrafficEnvironment, Trained, TrainingProgress, train
+from model.train.search_and_refine import Execution, Snapshot, TrafficEnvironment, Trained, TrainingProgress, train
 from streetflow.control.environment import Environment
 from streetflow.control.features import PRESETS, resolve_features
 from streetflow.errors import InputError
@@ -35,47 +36,55 @@ OPTIONS = (
 """What has an option of its own in `tinylight train`; other fields of the config go by --set."""
 
 
+@dataclass(frozen=True)
+class PolicySettings:
+    """How a policy is trained, beside network, flow and seed."""
+
+    replicas: int = 1  # so many seeds train side by side; the best on the training flow is kept
+    features: str = "release"  # that are searched: a preset, or names separated by commas
+    clearance: str = "hold"
+    config: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self) -> None:
+        if self.features not in PRESETS:
+            object.__setattr__(self, "features", ",".join(name.strip() for name in self.features.split(",")))
+
+
 def train_policy(
     network: str | Network,
     flow: int,
     seed: int,
     out: Path,
+    settings: PolicySettings | None = None,
     *,
-    replicas: int = 1,
-    features: str = "release",
-    clearance: str = "hold",
-    config: TrainingConfig | None = None,
+    execution: Execution | None = None,
     progress: Callable[[TrainingProgress], None] | None = None,
-    checkpoint: Path | None = None,
-    resume_from: Path | None = None,
     measure_flows: Sequence[int] | None = None,
-    threads: int = 1,
-    device: str = "cpu",
 ) -> Policy:
     """Trains on one flow of a network and writes the policy file `out`.
 
     With replicas R > 1 the seeds seed .. seed + R - 1 train side by side, and the best on the training flow is kept (see
     `train_policies`); no other flow is looked at before.
-    measure_flows: flows to run the finished policy on, for the file's `measured` (default: all of the
-    network). InputError on an unknown network, flow or feature and on a foreign checkpoint.
+
+    Args:
+        network: a name, or the network itself.
+        flow: number of the demand file.
+        seed: of the training.
+        out: the file; its folder is made where it isn't there.
+        settings: the paper's where none are given.
+        execution: checkpoints, threads, device.
+        progress: called after every episode.
+        measure_flows: flows to run the finished policy on, for the file's `measured`; all of the network by default.
+
+    Returns:
+        The policy as written.
+
+    Raises:
+        InputError: an unknown network, flow or feature, impossible settings, or a checkpoint of another run.
     """
     if isinstance(network, str):
         network = find_network(network)
-    policy = train_policies(
-        network,
-        [flow],
-        seed,
-        replicas=replicas,
-        features=features,
-        clearance=clearance,
-        config=config,
-        progress=progress,
-        checkpoint=checkpoint,
-        resume_from=resume_from,
-        threads=threads,
-        device=device,
-        out_name=out.name,
-    )[0]
+    (policy,) = train_policies(network, [flow], seed, settings, execution=execution, progress=progress, out_name=out.name)
     measured = _measure(network, policy, range(len(network.flow_files)) if measure_flows is None else measure_flows)
     policy = _changed(policy, measured=measured)
     save_policy(policy, out)
@@ -86,100 +95,106 @@ def train_policies(
     network: str | Network,
     flows: Sequence[int],
     seed: int | Sequence[int],
+    settings: PolicySettings | None = None,
     *,
-    replicas: int = 1,
-    features: str = "release",
-    clearance: str = "hold",
-    config: TrainingConfig | None = None,
+    execution: Execution | None = None,
     progress: Callable[[TrainingProgress], None] | None = None,
-    checkpoint: Path | None = None,
-    resume_from: Path | None = None,
-    threads: int = 1,
-    device: str = "cpu",
     out_name: str = "policy.json",
 ) -> list[Policy]:
     """One policy for each flow, each trained on its flow alone, all side by side in one batch; each `measured` on its flow.
 
-    seed: of all flows, or one a flow. Flow by flow, the candidates are the seeds seed .. seed + replicas - 1, and of each
-    the final weights and those after its best `config.kept_episodes` episodes. The one is taken whose travel time on the flow
-    is least, in integers or in float, whichever is worse: what is good in one only is luck that won't last. A flow's policy is
-    the same, whatever other flows train beside it (but for the rounding of sums where a single network trains alone).
+    Flow by flow, the candidates are the seeds seed .. seed + replicas - 1, and of each the final weights and those after its
+    best `config.kept_episodes` episodes. The one is taken whose travel time on the flow is least, in integers or in float,
+    whichever is worse: what is good in one only is luck that won't last. A flow's policy is the same, whatever other flows
+    train beside it (but for the rounding of sums where a single network trains alone).
+
+    Args:
+        network: a name, or the network itself.
+        flows: numbers of demand files.
+        seed: of all flows, or one a flow.
+        settings: the paper's where none are given.
+        execution: checkpoints, threads, device.
+        progress: called after every episode.
+        out_name: the file's name in the command that the policy carries as its provenance.
+
+    Raises:
+        InputError: as `train_policy`.
     """
     if isinstance(network, str):
         network = find_network(network)
-    config = config or TrainingConfig()
-    features = features if features in PRESETS else ",".join(name.strip() for name in features.split(","))
-    names = searched_features(network, flows[0], features, config)
-    lsb_per_unit = [spec.lsb_per_unit for spec in resolve_features(names)]
-    hashes = {flow: _hashes(network, flow) for flow in flows}
+    settings = settings or PolicySettings()
     first_seeds = [seed] * len(flows) if isinstance(seed, int) else list(seed)
-    seeds = [s for first in first_seeds for s in range(first, first + replicas)]
-    environments = [Environment(network, flow, features=names, clearance=clearance) for flow in flows for _ in range(replicas)]
-    _require_writable_phases(network, environments[0])
-    if set(config.also_flows).intersection(flows):
-        raise InputError(TRAINING, "also_flows", f"{config.also_flows} holds a flow that is trained on already")
-    traffic: list[TrafficEnvironment] = list(environments)
-    if config.also_flows:
-        others = [[Environment(network, k, features=names, clearance=clearance) for k in config.also_flows] for _ in seeds]
-        traffic = [FlowRotation([own, *rest]) for own, rest in zip(environments, others, strict=True)]
+    training = _prepared(network, flows, first_seeds, settings)
     trained = train(
-        traffic,
-        seeds,
-        lsb_per_unit,
-        config,
-        task={"roadnet": file_sha256(network.roadnet_file), "flows": [hashes[flow]["flow_sha256"] for flow in flows]}
-        | {
-            "features": features,
-            "clearance": clearance,
-            "also_flows": [file_sha256(network.flow_file(k)) for k in config.also_flows],
-        },
+        training.traffic,
+        training.seeds,
+        training.lsb_per_unit,
+        settings.config,
+        task=_task(training, flows),
+        execution=execution,
         progress=progress,
-        checkpoint=checkpoint,
-        resume_from=resume_from,
-        threads=threads,
-        device=device,
     )
     assert trained is not None  # train stops early only when asked to
     policies = []
     for f, flow in enumerate(flows):
-        command = _command(network.name, flow, first_seeds[f], replicas, features, clearance, config, out_name)
-        candidates = []
-        for replica in range(f * replicas, (f + 1) * replicas):
-            environment = environments[replica]
-            for snapshot in trained.snapshots[replica]:
-                calibrated = _calibrated(trained, environment, lsb_per_unit, replica, snapshot)
-                provenance = Provenance(
-                    command=command,
-                    tool_version=tool_version(),
-                    torch_version=str(torch.__version__),
-                    numpy_version=np.__version__,
-                    network=network.name,
-                    flow=flow,
-                    engine="builtin",
-                    engine_seed=environment.seed,
-                    train_seed=seeds[replica],
-                    search_episodes=config.search_episodes,
-                    refine_episodes=config.refine_episodes,
-                    **hashes[flow],
-                    feature_preset=features,
-                    settings=_settings(config, replicas, snapshot, calibrated),
-                    notes=[],
-                )
-                draft = Policy.sealed(
-                    network=network.name,
-                    decision_interval_s=environment.decision_interval_s,
-                    clearance=clearance,
-                    provenance=provenance,
-                    measured=[],
-                    intersections=[each.part for each in calibrated],
-                )
-                runs = _measure(network, draft, [flow, *config.also_flows])
-                candidates.append(_Candidate(draft, seeds[replica], snapshot.episode, _judged_s(runs)))
+        command = _command(network.name, flow, first_seeds[f], settings, out_name)
+        replicas = range(f * settings.replicas, (f + 1) * settings.replicas)
+        candidates = [
+            _candidate(training, trained, replica, snapshot, command)
+            for replica in replicas
+            for snapshot in trained.snapshots[replica]
+        ]
         best = min(candidates, key=lambda candidate: candidate.time_s)
-        notes = [_note(best, candidates, [flow, *config.also_flows])] if len(candidates) > 1 else []
+        judged_on = [flow, *settings.config.also_flows]
+        notes = [_note(best, candidates, judged_on)] if len(candidates) > 1 else []
         provenance = best.policy.provenance.model_copy(update={"notes": notes})
         policies.append(_changed(best.policy, provenance=provenance, measured=_measure(network, best.policy, [flow])))
     return policies
+
+
+class _Training(NamedTuple):
+    """What is trained: lists by replica, flow by flow."""
+
+    network: Network
+    settings: PolicySettings
+    seeds: list[int]
+    environments: list[Environment]  # of the replica's own flow
+    traffic: list[TrafficEnvironment]  # what the replica trains on
+    lsb_per_unit: list[int]  # by feature
+    hashes: dict[int, dict[str, str]]  # by flow, as they were when the training began
+
+
+def _prepared(network: Network, flows: Sequence[int], first_seeds: Sequence[int], settings: PolicySettings) -> _Training:
+    """InputError for what can't be trained, or not be written down afterwards."""
+    names = searched_features(network, flows[0], settings.features, settings.config)
+    also_flows = settings.config.also_flows
+    hashes = {flow: _hashes(network, flow) for flow in flows}
+    seeds = [s for first in first_seeds for s in range(first, first + settings.replicas)]
+
+    def environment(flow: int) -> Environment:
+        return Environment(network, flow, features=names, clearance=settings.clearance)
+
+    environments = [environment(flow) for flow in flows for _ in range(settings.replicas)]
+    _require_writable_phases(network, environments[0])
+    if set(also_flows).intersection(flows):
+        raise InputError(TRAINING, "also_flows", f"{also_flows} holds a flow that is trained on already")
+    traffic: list[TrafficEnvironment] = list(environments)
+    if also_flows:
+        traffic = [FlowRotation([own, *(environment(flow) for flow in also_flows)]) for own in environments]
+    lsb_per_unit = [spec.lsb_per_unit for spec in resolve_features(names)]
+    return _Training(network, settings, seeds, environments, traffic, lsb_per_unit, hashes)
+
+
+def _task(training: _Training, flows: Sequence[int]) -> dict[str, Any]:
+    """What a checkpoint must have been trained on, to go on from."""
+    network, settings = training.network, training.settings
+    return {
+        "roadnet": file_sha256(network.roadnet_file),
+        "flows": [training.hashes[flow]["flow_sha256"] for flow in flows],
+        "features": settings.features,
+        "clearance": settings.clearance,
+        "also_flows": [file_sha256(network.flow_file(k)) for k in settings.config.also_flows],
+    }
 
 
 def _require_writable_phases(network: Network, environment: Environment) -> None:
@@ -200,6 +215,39 @@ class _Candidate(NamedTuple):
     train_seed: int
     episode: int  # of the refinement
     time_s: float  # on the training flows
+
+
+def _candidate(training: _Training, trained: Trained, replica: int, snapshot: Snapshot, command: str) -> _Candidate:
+    """One replica's weights at one time, quantised and run on the training flows."""
+    network, settings, environment = training.network, training.settings, training.environments[replica]
+    calibrated = _calibrated(trained, environment, training.lsb_per_unit, replica, snapshot)
+    provenance = Provenance(
+        command=command,
+        tool_version=tool_version(),
+        torch_version=str(torch.__version__),
+        numpy_version=np.__version__,
+        network=network.name,
+        flow=environment.flow,
+        engine="builtin",
+        engine_seed=environment.seed,
+        train_seed=training.seeds[replica],
+        search_episodes=settings.config.search_episodes,
+        refine_episodes=settings.config.refine_episodes,
+        **training.hashes[environment.flow],
+        feature_preset=settings.features,
+        settings=_settings(settings, snapshot, calibrated),
+        notes=[],
+    )
+    draft = Policy.sealed(
+        network=network.name,
+        decision_interval_s=environment.decision_interval_s,
+        clearance=settings.clearance,
+        provenance=provenance,
+        measured=[],
+        intersections=[each.part for each in calibrated],
+    )
+    runs = _measure(network, draft, [environment.flow, *settings.config.also_flows])
+    return _Candidate(draft, training.seeds[replica], snapshot.episode, _judged_s(runs))
 
 
 def _judged_s(runs: Sequence[Measured]) -> float:
@@ -254,13 +302,15 @@ def _calibrated(
     return result
 
 
-def _settings(config: TrainingConfig, replicas: int, snapshot: Snapshot, calibrated: Sequence[Calibrated]) -> dict[str, Any]:
+def _settings(settings: PolicySettings, snapshot: Snapshot, calibrated: Sequence[Calibrated]) -> dict[str, Any]:
+    """What the policy file says of its training."""
+    config = settings.config
     return {
         **dataclasses.asdict(config),
         "layer2_dims": list(config.layer2_dims),
         "layer3_dims": list(config.layer3_dims),
         "also_flows": list(config.also_flows),
-        "replicas": replicas,
+        "replicas": settings.replicas,
         "refinement_episode": snapshot.episode,
         "calibration_agreement": [round(each.agreement, 5) for each in calibrated],
         "input_headroom": [each.headroom.inputs for each in calibrated],
@@ -288,17 +338,15 @@ def _measure(network: Network, policy: Policy, flows: Sequence[int]) -> list[Mea
     ]
 
 
-def _command(
-    network: str, flow: int, seed: int, replicas: int, features: str, clearance: str, config: TrainingConfig, out: str
-) -> str:
+def _command(network: str, flow: int, seed: int, settings: PolicySettings, out: str) -> str:
     """The command line that makes this policy again (options at their defaults are left out)."""
-    default = TrainingConfig()
-    given = {"replicas": (replicas, 1), "features": (features, "release"), "clearance": (clearance, "hold")}
+    usual = PolicySettings()
+    given = {name: (getattr(settings, name), getattr(usual, name)) for name in ("replicas", "features", "clearance")}
     given |= {
-        field.name.replace("_", "-"): (getattr(config, field.name), getattr(default, field.name))
-        for field in dataclasses.fields(config)
+        each.name.replace("_", "-"): (getattr(settings.config, each.name), getattr(usual.config, each.name))
+        for each in dataclasses.fields(TrainingConfig)
     }
-    changed = "".join(_option(name, value) for name, (value, usual) in given.items() if value != usual)
+    changed = "".join(_option(name, value) for name, (value, default) in given.items() if value != default)
     return f"tinylight train --network {network} --flow {flow} --seed {seed}{changed} --out {out}"
 
 

@@ -27,9 +27,12 @@ class Environment:
 
     ``seed`` is the engine's; without one, the one that the paper's runs use with this flow. ``features`` is a preset
     (``all``, ``release``, ``deployable``) or a list of names from ``streetflow.control.features.FEATURES``. ``horizon_s``
-    overrides the network's. ``measure_queues``: look at the queues every second, for `measures`.
+    overrides the network's.
     Bad names, numbers and files raise InputError.
     """
+
+    measures_queues: bool
+    """Whether to look at the queues every second, for `measures`; to be set before a run."""
 
     def __init__(
         self,
@@ -42,7 +45,6 @@ class Environment:
         clearance: str = "hold",
         min_green_s: int = 0,
         horizon_s: int | None = None,
-        measure_queues: bool = False,
     ) -> None:
         self.network = find_network(network) if isinstance(network, str) else network
         self.flow = whole_number(flow, "flow")
@@ -54,8 +56,7 @@ class Environment:
         self.decision_interval_s = self.network.decision_interval_s
         self.n_decisions = -(-self.horizon_s // self.decision_interval_s)
 
-        self._measures_queues = measure_queues
-
+        self.measures_queues = False
         specs = resolve_features(features)
         roadnet_file = self.network.roadnet_file
         flow_file = self.network.flow_file(flow)
@@ -153,11 +154,11 @@ class Environment:
         return self._throughput.mean_veh_per_min
 
     def measures(self) -> Mapping[str, float | None]:
-        """Every figure of ``measures.MEASURES`` so far, those of queues only with ``measure_queues``."""
+        """Every figure of ``measures.MEASURES`` so far; those of queues only with ``measures_queues``."""
         return measure(self.engine.trips(), self._queues)
 
     def _run(self, seconds: int) -> None:
-        if not self._measures_queues:
+        if not self.measures_queues:
             self.engine.step_many(seconds)
             return
         for _ in range(seconds):

@@ -124,12 +124,12 @@ def test_train_policy_in_small(tmp_path: Path) -> None:
     """Two replicas of two episodes: a valid file with its provenance, the same bytes again; measured means run."""
     pytest.importorskip("torch", reason="torch is not installed (extra: train)")
     from model.train.search_and_refine import TrainingConfig
-    from model.train.train_policy import train_policy
+    from model.train.train_policy import PolicySettings, train_policy
 
     config = TrainingConfig(search_episodes=1, refine_episodes=1)
-    options = {"replicas": 2, "config": config, "features": "inlane_2_num_vehicle, phase_2_delay, inter_2_current_phase"}
+    settings = PolicySettings(2, "inlane_2_num_vehicle, phase_2_delay, inter_2_current_phase", config=config)
     for folder in ("a", "b"):
-        train_policy("crossing", 2, 5, tmp_path / folder / "policy.json", measure_flows=[2], **options)  # type: ignore[arg-type]
+        train_policy("crossing", 2, 5, tmp_path / folder / "policy.json", settings, measure_flows=[2])
     assert (tmp_path / "a/policy.json").read_bytes() == (tmp_path / "b/policy.json").read_bytes()
     policy = load_policy(tmp_path / "a/policy.json")
     provenance = policy.provenance
@@ -152,7 +152,7 @@ def test_flows_in_turn_leave_others_unseen(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed (extra: train)")
     from model.train.flow_rotation import FlowRotation
     from model.train.search_and_refine import TrainingConfig
-    from model.train.train_policy import train_policies
+    from model.train.train_policy import PolicySettings, train_policies
 
     environments = [Environment("crossing", flow, horizon_s=200) for flow in (1, 2, 4)]
     rotation, times_s = FlowRotation(environments), []
@@ -165,9 +165,10 @@ def test_flows_in_turn_leave_others_unseen(tmp_path: Path) -> None:
     assert times_s == [expected[2], expected[0], expected[1], expected[2]] and len(set(expected)) == 3
 
     config = TrainingConfig(search_episodes=1, refine_episodes=2, also_flows=(2,))
-    (policy,) = train_policies("crossing", [1], 0, config=config)
+    (policy,) = train_policies("crossing", [1], 0, PolicySettings(config=config))
     assert "--also-flows 2" in policy.provenance.command and policy.provenance.settings["also_flows"] == [2]
-    (alone,) = train_policies("crossing", [1], 0, config=TrainingConfig(search_episodes=1, refine_episodes=2))
+    whole = PolicySettings(config=TrainingConfig(search_episodes=1, refine_episodes=2))
+    (alone,) = train_policies("crossing", [1], 0, whole)
     assert policy.intersections[0].float_weights != alone.intersections[0].float_weights
     with pytest.raises(InputError, match="trained on already"):
-        train_policies("crossing", [2], 0, config=config)
+        train_policies("crossing", [2], 0, PolicySettings(config=config))

@@ -21,7 +21,8 @@ from model.dqn.replay import (  # noqa: E402
     search_epsilon,
     uniforms,
 )
-from model.train.search_and_refine import CHECKPOINT_KEYS, EpisodeRow, Trained, TrainingConfig, train  # noqa: E402
+from model.train.checkpoint import CHECKPOINT_KEYS  # noqa: E402
+from model.train.search_and_refine import EpisodeRow, Execution, Trained, TrainingConfig, train  # noqa: E402
 from streetflow.errors import InputError  # noqa: E402
 
 LSB = ToyEnvironment.lsb_per_unit
@@ -175,9 +176,11 @@ def test_same_seed_same_bytes_other_seed_other_bytes() -> None:
 def test_resumed_equals_uninterrupted(tmp_path: Path, killed_after: int) -> None:
     whole = train(toys(2), [1, 2], LSB, TINY)
     checkpoint = tmp_path / "checkpoint.pt"
-    assert train(toys(2), [1, 2], LSB, TINY, checkpoint=checkpoint, stop_after=killed_after) is None
+    assert train(toys(2), [1, 2], LSB, TINY, execution=Execution(checkpoint=checkpoint, stop_after=killed_after)) is None
     told: list[EpisodeRow] = []
-    resumed = train(toys(2), [1, 2], LSB, TINY, resume_from=checkpoint, progress=lambda state: told.extend(state.rows))
+    resumed = train(
+        toys(2), [1, 2], LSB, TINY, execution=Execution(resume_from=checkpoint), progress=lambda state: told.extend(state.rows)
+    )
     assert whole is not None and resumed is not None
     assert graph_bytes(resumed) == graph_bytes(whole)
     assert same_rows(resumed.rows, whole.rows)
@@ -187,9 +190,9 @@ def test_resumed_equals_uninterrupted(tmp_path: Path, killed_after: int) -> None
 
 def test_threads_and_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = train(toys(3), [1, 2, 3], LSB, TINY)
-    assert graph_bytes(train(toys(3), [1, 2, 3], LSB, TINY, threads=3)) == graph_bytes(whole)
+    assert graph_bytes(train(toys(3), [1, 2, 3], LSB, TINY, execution=Execution(threads=3))) == graph_bytes(whole)
     monkeypatch.setattr("model.train.search_and_refine.BLOCK_GROUPS", 2)
-    split = train(toys(3), [1, 2, 3], LSB, TINY, threads=2)
+    split = train(toys(3), [1, 2, 3], LSB, TINY, execution=Execution(threads=2))
     assert whole is not None and split is not None
     for a, b in zip(whole.snapshots, split.snapshots, strict=True):
         for ours, theirs in zip(a[0].theta, b[0].theta, strict=True):
@@ -233,26 +236,26 @@ def test_frames_are_the_kept_features_of_late_states() -> None:
 
 def test_a_foreign_or_broken_checkpoint_is_refused(tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint.pt"
-    train(toys(), [1], LSB, TINY, task={"flow": 3}, checkpoint=checkpoint, stop_after=1)
+    train(toys(), [1], LSB, TINY, task={"flow": 3}, execution=Execution(checkpoint=checkpoint, stop_after=1))
     with pytest.raises(InputError, match="flow: the checkpoint has 3, this run 4: delete it to start afresh"):
-        train(toys(), [1], LSB, TINY, task={"flow": 4}, resume_from=checkpoint)
+        train(toys(), [1], LSB, TINY, task={"flow": 4}, execution=Execution(resume_from=checkpoint))
     with pytest.raises(InputError, match="train_seeds"):
-        train(toys(), [2], LSB, TINY, resume_from=checkpoint)
+        train(toys(), [2], LSB, TINY, execution=Execution(resume_from=checkpoint))
     with pytest.raises(InputError, match="config"):
-        train(toys(), [1], LSB, dataclasses.replace(TINY, gamma=0.8), resume_from=checkpoint)
+        train(toys(), [1], LSB, dataclasses.replace(TINY, gamma=0.8), execution=Execution(resume_from=checkpoint))
     with pytest.raises(InputError, match="lsb_per_unit"):
-        train(toys(), [1], (20, *LSB[1:]), TINY, resume_from=checkpoint)
+        train(toys(), [1], (20, *LSB[1:]), TINY, execution=Execution(resume_from=checkpoint))
     with pytest.raises(InputError, match="can't be read"):
-        train(toys(), [1], LSB, TINY, resume_from=tmp_path / "missing.pt")
+        train(toys(), [1], LSB, TINY, execution=Execution(resume_from=tmp_path / "missing.pt"))
     for content in ([], {"identity": []}, {"identity": {}, "episode": 1}, {"identity": 0} | dict.fromkeys(CHECKPOINT_KEYS, 0)):
         torch.save(content, checkpoint)
         with pytest.raises(InputError, match="not a training checkpoint"):
-            train(toys(), [1], LSB, TINY, resume_from=checkpoint)
+            train(toys(), [1], LSB, TINY, execution=Execution(resume_from=checkpoint))
     with pytest.raises(InputError, match="can't be read: Is a directory"):
-        train(toys(), [1], LSB, TINY, resume_from=tmp_path)
+        train(toys(), [1], LSB, TINY, execution=Execution(resume_from=tmp_path))
     checkpoint.write_bytes(b"nonsense")
     with pytest.raises(InputError, match="not a training checkpoint"):
-        train(toys(), [1], LSB, TINY, resume_from=checkpoint)
+        train(toys(), [1], LSB, TINY, execution=Execution(resume_from=checkpoint))
 
 
 def test_a_budget_that_nothing_fits_is_refused_before_training() -> None:

@@ -18,7 +18,7 @@ from model.search.gradients import Minibatch, subgraph_gradients  # noqa: E402
 from model.search.rounding import RoundedSubGraph  # noqa: E402
 from model.search.subgraph import SubGraph, strongest, trimmed  # noqa: E402
 from model.search.supergraph import GraphShape, SuperGraph  # noqa: E402
-from model.train.search_and_refine import Trained, TrainingConfig, train  # noqa: E402
+from model.train.search_and_refine import Execution, Trained, TrainingConfig, train  # noqa: E402
 from streetflow.errors import InputError  # noqa: E402
 
 WIDTHS, LSB = (12, 9), (1, 4)  # of the two features; the second's numbers reach beyond 255, so they are rounded
@@ -129,8 +129,8 @@ def test_resumed_equals_uninterrupted(tmp_path: Path, killed_after: int) -> None
     lsb = ToyEnvironment.lsb_per_unit
     whole = train(toys(2), [1, 2], lsb, CONFIG)
     checkpoint = tmp_path / "checkpoint.pt"
-    assert train(toys(2), [1, 2], lsb, CONFIG, checkpoint=checkpoint, stop_after=killed_after) is None
-    resumed = train(toys(2), [1, 2], lsb, CONFIG, resume_from=checkpoint)
+    assert train(toys(2), [1, 2], lsb, CONFIG, execution=Execution(checkpoint=checkpoint, stop_after=killed_after)) is None
+    resumed = train(toys(2), [1, 2], lsb, CONFIG, execution=Execution(resume_from=checkpoint))
     assert all(np.array_equal(a, b) for a, b in zip(weights_of(whole), weights_of(resumed), strict=True))
 
 

@@ -204,7 +204,8 @@ def test_a_new_route_keeps_the_time_of_the_way_driven(tmp_path: Path) -> None:
 def test_measuring_queues_changes_nothing_else() -> None:
     runs = []
     for measured in (False, True):
-        environment = Environment("crossing", 0, horizon_s=400, measure_queues=measured)
+        environment = Environment("crossing", 0, horizon_s=400)
+        environment.measures_queues = measured
         environment.reset()
         seen = [environment.step([n % 8])[0].tolist() for n in range(20)]
         runs.append((seen, environment.average_travel_time_s(), environment.measures()))
@@ -220,7 +221,8 @@ def test_measuring_queues_changes_nothing_else() -> None:
 def test_cityflow_has_the_same_measures(stand_in: ModuleType) -> None:  # noqa: F811
     found = []
     for engine in ("builtin", "cityflow"):
-        environment = Environment("crossing", 2, engine=engine, horizon_s=600, measure_queues=True)
+        environment = Environment("crossing", 2, engine=engine, horizon_s=600)
+        environment.measures_queues = True
         environment.reset()
         for n in range(30):
             environment.step([n // 3 % 8])

@@ -47,6 +47,7 @@ def evaluate(
     json_file: JsonOption = None,
 ) -> None:
     """Run an agent over a network's flows without a chip, and print travel time and throughput."""
+    from model.evaluate import RunSettings
     from model.evaluate import evaluate as run
     from streetflow.control.environment import Environment
     from streetflow.networks.catalogue import find_network, parse_flows
@@ -71,10 +72,8 @@ def evaluate(
             agent,
             numbers,
             integer=integer,
-            engine=engine,
-            clearance=clearance,
+            settings=RunSettings(engine, clearance=clearance, measure_queues=measures),
             progress=lambda _row: bar.advance(task),
-            measure_queues=measures,
             at_end=at_end,
         )
     table = Table(title=f"{agent} on {network}" + (", integers" if integer else ""), title_justify="left")

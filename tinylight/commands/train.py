@@ -114,8 +114,8 @@ def train(
     from model.policy.file import CHIP_INPUTS
     from model.search.config import TrainingConfig, settings_from
     from model.train.log import write_log
-    from model.train.search_and_refine import EpisodeRow, TrainingProgress
-    from model.train.train_policy import searched_features, train_policy
+    from model.train.search_and_refine import EpisodeRow, Execution, TrainingProgress
+    from model.train.train_policy import PolicySettings, searched_features, train_policy
     from streetflow.networks.catalogue import find_network, parse_flows
     from tinylight.json_file import write_json
 
@@ -170,15 +170,9 @@ def train(
             flow,
             seed,
             out,
-            replicas=replicas,
-            features=features,
-            clearance=clearance,
-            config=config,
-            threads=threads,
-            device=device,
+            PolicySettings(replicas, features, clearance, config),
+            execution=Execution(checkpoint, resume_from=resume_from, threads=threads, device=device),
             progress=told,
-            checkpoint=checkpoint,
-            resume_from=resume_from,
         )
     checkpoint.unlink(missing_ok=True)
     table = Table(title=f"{out}: policy {policy.sha256[:12]}", title_justify="left")

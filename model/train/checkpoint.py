@@ -1,0 +1,41 @@
+"""The file that a training leaves every few episodes, to go on from: a dictionary that PyTorch loads without running code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from streetflow.errors import InputError
+
+CHECKPOINT_KEYS = {"identity", "episode", "rows", "learners", "best"}
+
+
+def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
+    """Writes the file in one go: whoever is stopped meanwhile leaves the earlier one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        torch.save(dict(state), temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)  # stopped while it was written
+
+
+def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The file's content. InputError where it can't be read, is no checkpoint, or belongs to a run of another `identity`."""
+    try:
+        saved = torch.load(path, weights_only=True)
+    except OSError as error:
+        raise InputError(path, "", f"can't be read: {error.strerror or error}") from None
+    except Exception as error:  # torch raises what unpickling happens to raise
+        raise InputError(path, "", f"not a training checkpoint: {type(error).__name__}") from None
+    if not isinstance(saved, dict) or not saved.keys() >= CHECKPOINT_KEYS or not isinstance(saved["identity"], dict):
+        raise InputError(path, "", "not a training checkpoint")
+    for name, value in identity.items():
+        if saved["identity"].get(name) != value:
+            difference = f"the checkpoint has {saved['identity'].get(name)}, this run {value}"
+            raise InputError(path, name, f"{difference}: delete it to start afresh, or repeat the command that left it")
+    return saved
