@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 
 NO_BOARD = "needs a board: run pytest with --hil=simavr, --hil=host or --hil=PORT (a serial port or pyserial URL)"
 FIXTURES = {"board", "closed_loop", "hil_job"}
-OPTIONS = {"--board": "--hil"} | {
-    f"--{name}": f"--hil-{name}" for name in ("network", "policy", "baud", "f-cpu", "budget", "faults", "kernel")
-}  # of the command line, and what they are called here
-OPTION_NAMES = OPTIONS | {"--min-green": "min_green_s"}  # a test's own change to the job
+OPTIONS = {
+    "board": "--hil",
+    "network": "--hil-network",
+    "policy_file": "--hil-policy",
+    "baud": "--hil-baud",
+    "f_cpu_hz": "--hil-f-cpu",
+    "budget_s": "--hil-budget",
+    "faults": "--hil-faults",
+    "kernel": "--hil-kernel",
+}  # fields of hil.loop.job.Job, and which option sets them
 RUN_PROPERTY = "hil.run"  # of a test's report: a row of the summary; reports also come from the workers of pytest-xdist
 
 
@@ -100,10 +106,11 @@ def _uses_our_fixture(item: pytest.Item) -> bool:
 def _bad_input_told(config: pytest.Config) -> Iterator[None]:
     """Bad input fails the test with the one line that says what is wrong, as the command line does."""
     from hil.build.firmware import BuildError
-    from streetflow.errors import InputError
+    from streetflow.errors import InputError, fields_from
 
     try:
-        yield
+        with fields_from(lambda field: (OPTIONS[field], "") if field in OPTIONS else None):
+            yield
     except BuildError as fault:
         raise pytest.fail.Exception(str(fault), pytrace=False) from None
     except InputError as fault:
@@ -111,9 +118,7 @@ def _bad_input_told(config: pytest.Config) -> Iterator[None]:
 
 
 def _told(fault: "InputError", config: pytest.Config) -> str:
-    """The fault with the option's name: this plugin's for the command line's, and in front of an option's value."""
-    if fault.file in OPTION_NAMES:
-        return OPTION_NAMES[fault.file] + str(fault).removeprefix(fault.file)
+    """The fault with the option's name in front of an option's value."""
     values = {name: config.getoption(name) for name in OPTIONS.values()}
     option = next((name for name, value in values.items() if value and Path(str(value)) == Path(fault.file)), None)
     return f"{option}: {fault}" if option else str(fault)
@@ -144,7 +149,6 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
             budget_s=option("--hil-budget"),
             faults=FaultSpec.parse(option("--hil-faults")) if option("--hil-faults") else None,
             kernel=option("--hil-kernel"),
-            option_names=OPTION_NAMES,
         )
 
 
@@ -173,6 +177,7 @@ def closed_loop(request: pytest.FixtureRequest, hil_job: "Job") -> Callable[...,
         opened = request.getfixturevalue("board") if job.board == hil_job.board else None
         with _bad_input_told(request.config):
             verdict = run_job(job, opened=opened if isinstance(opened, SerialBoard) else None)  # a port can't be opened twice
+        verdict = verdict.naming(OPTIONS)
         for check in verdict.checks:
             shown = f"{check.outcome}: {check.measured} (limit {check.limit})"
             request.node.user_properties.append((f"hil.{check.name}", shown))

@@ -10,7 +10,9 @@ from pathlib import Path
 from model.baselines.file import BaselineFile, is_baseline_file, load_baseline
 from model.policy.agent import PolicyAgent
 from model.policy.file import Policy, load_policy
+from streetflow.control.clearance import require_clearance
 from streetflow.control.controllers import CONTROLLERS, Controller, run
+from streetflow.control.engines import require_engine
 from streetflow.control.environment import Environment
 from streetflow.errors import InputError
 from streetflow.near import did_you_mean
@@ -71,9 +73,12 @@ def evaluate(
         InputError: an agent, flow or network isn't there, or the policy is made for another network.
     """
     settings = settings or RunSettings()
+    require_engine(settings.engine)
+    if settings.clearance is not None:
+        require_clearance(settings.clearance)
+    controller, name, default_clearance = make_controller(agent, integer=integer)
     if isinstance(network, str):
         network = find_network(network)
-    controller, name, default_clearance = make_controller(agent, integer=integer)
     policy: Policy | BaselineFile | None = getattr(controller, "policy", None)
     clearance = settings.clearance or default_clearance
     rows = []
@@ -102,6 +107,11 @@ def evaluate(
         if progress is not None:
             progress(rows[-1])
     return rows
+
+
+def require_agent(agent: str | Path, *, integer: bool = False) -> None:
+    """InputError for an agent that isn't there, is no policy, or has no integer form where that is asked for."""
+    make_controller(agent, integer=integer)
 
 
 def make_controller(agent: str | Path | Policy, *, integer: bool | None) -> tuple[Controller, str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,6 +38,43 @@ class InputError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return InputError, (self.file, self.place, self.fault, self.others)
+
+
+class FieldError(InputError):
+    """A value that a field, such as an argument of a function, can't have. ``str()`` is ``FIELD: PLACE: FAULT``.
+
+    field: its name in Python, such as ``f_cpu_hz``. others: further (field, fault) pairs. What took the value from an option or
+    a file names that in place of the field: `fields_from`.
+    """
+
+    def __init__(self, field: str, fault: str, place: str = "", others: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(field, place, fault, others)
+        self.field = field
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return FieldError, (self.field, self.fault, self.place, self.others)
+
+
+Source = Callable[[str], "tuple[str | Path, str] | None"]
+
+
+@contextmanager
+def fields_from(source: Source) -> Iterator[None]:
+    """FieldErrors become InputErrors that name where the value came from.
+
+    Args:
+        source: Gives a field's file (or option) and the place there; None for a field that is not its own, which stays.
+    """
+    try:
+        yield
+    except FieldError as fault:
+        found = source(fault.field)
+        if found is None:
+            raise
+        (file, place), others = found, [(source(field) or (field, ""), why) for field, why in fault.others]
+        place = ": ".join(part for part in (place, fault.place) if part)
+        rest = tuple((place or str(file), why) for (file, place), why in others)
+        raise InputError(file, place, fault.fault, rest) from None
 
 
 def whole_number(value: object, name: str) -> int:

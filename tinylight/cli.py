@@ -18,6 +18,7 @@ from tinylight.commands.flash import flash
 from tinylight.commands.hil import hil
 from tinylight.commands.make_network import make_network
 from tinylight.commands.networks import networks
+from tinylight.commands.options import options_named
 from tinylight.commands.plot import plot
 from tinylight.commands.replay import replay
 from tinylight.commands.share import share
@@ -47,6 +48,11 @@ class _Command(TyperCommand):
                 name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar
                 raise InputError(f"{name}", "", f"has no value; see {ctx.command_path} --help")
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Errors about values name their options."""
+        with options_named(ctx):
+            return super().invoke(ctx)
 
 
 app = typer.Typer(

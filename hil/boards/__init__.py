@@ -4,12 +4,16 @@ from pathlib import Path
 from typing import Protocol
 
 from hil.boards.base import Board, ExchangeTiming
+from hil.boards.find_port import AUTO
 from hil.boards.host import HostBoard
+from hil.boards.port_trouble import require_port
 from hil.boards.serial import SerialBoard
 from hil.boards.simavr import SimavrBoard
 from streetflow.errors import InputError
 
-__all__ = ["Board", "ExchangeTiming", "HostBoard", "SerialBoard", "SimavrBoard", "open_board"]
+__all__ = ["Board", "ExchangeTiming", "HostBoard", "SerialBoard", "SimavrBoard", "open_board", "require_board"]
+
+EMULATED = ("simavr", "host")  # boards that need no port
 
 
 class BuiltFirmware(Protocol):
@@ -17,6 +21,12 @@ class BuiltFirmware(Protocol):
 
     @property
     def elf(self) -> Path: ...
+
+
+def require_board(name_or_url: str) -> None:
+    """InputError for the name of a board that can't be there; the board isn't opened."""
+    if name_or_url not in (*EMULATED, AUTO):
+        require_port(name_or_url)
 
 
 def open_board(name_or_url: str, firmware: BuiltFirmware | None, *, f_cpu_hz: int, baud: int) -> Board:

@@ -4,18 +4,50 @@ import contextlib
 import errno
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from serial.tools import list_ports
 
+from streetflow.errors import InputError
 from streetflow.near import did_you_mean
 
 NO_PORT = "is not a serial port"
+NETWORK_SCHEMES = ("socket", "rfc2217")  # URLs that need a host and a port
 OTHER_BOARDS = ("simavr", "host", "auto")  # what a mistyped board may have been meant for
 
 
 def is_no_port(url: str) -> bool:
     """Whether something else is there, such as a file."""
     return os.path.exists(url) and not Path(url).is_char_device()
+
+
+def require_port(url: str) -> None:
+    """InputError for a port that can't be there: a name that nothing in /dev has, a URL of the network without host or port.
+    Whether it can be opened is another matter."""
+    if "://" in url:
+        fault = _url_fault(url)
+        if fault:
+            raise InputError(url, "", fault)
+    elif os.name == "posix" and not os.path.exists(url):
+        raise InputError(url, "", remedy(url, FileNotFoundError(errno.ENOENT, "No such file")))
+
+
+def _url_fault(url: str) -> str:
+    """What a network's URL lacks, "" if nothing or if it is of another kind."""
+    scheme = url.partition("://")[0].lower()
+    if scheme not in NETWORK_SCHEMES:
+        return ""
+    form = f"{scheme}://HOST:PORT"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as fault:
+        return f"must be {form} ({fault})"
+    if not host:
+        return f"names no host: {form}"
+    if not port:  # 0 is none to connect to
+        return f"names no port: {form}"
+    return ""
 
 
 def remedy(url: str, fault: Exception) -> str:
@@ -30,8 +62,10 @@ def remedy(url: str, fault: Exception) -> str:
         return f"is in use by another program: close it{held_by(url)}"
     if "://" in url and isinstance(fault, ValueError):
         return f"pyserial doesn't know this kind of URL ({text})"
-    if "://" in url:
+    if url.lower().startswith(tuple(f"{scheme}://" for scheme in NETWORK_SCHEMES)):
         return f"can't be reached: is the server running there? ({text})"
+    if "://" in url:
+        return f"can't be opened ({text})"
     if number == errno.ENOENT or "No such file" in text or "FileNotFoundError" in text:
         return f"there is no such port{did_you_mean(url, OTHER_BOARDS) or ':'} {ports_present()}"
     return f"can't be opened as a serial port: {os.strerror(number) if number else text}"

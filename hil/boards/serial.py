@@ -5,6 +5,7 @@ link repeats HELLO until the firmware answers. Times include the USB bridge's sh
 """
 
 import contextlib
+import re
 import time
 from typing import ClassVar, Literal
 
@@ -12,7 +13,7 @@ import serial
 
 from hil.boards.base import Board, ExchangeTiming
 from hil.boards.faults import BoardDied
-from hil.boards.port_trouble import held_by, remedy
+from hil.boards.port_trouble import held_by, remedy, require_port
 from hil.boards.wall_clock import WallClockTiming, wall_clock_us
 from streetflow.errors import InputError
 
@@ -45,6 +46,7 @@ class SerialBoard(Board):
 
     def open(self) -> None:
         self.close()
+        require_port(self.url)
         self._timing = WallClockTiming(byte_us=10e6 / self.baud)
         self._held = b""
         port: serial.SerialBase | None = None
@@ -58,13 +60,23 @@ class SerialBoard(Board):
             port.open()
             with contextlib.suppress(AttributeError, OSError, ValueError):  # Linux alone has it, and not for every driver
                 port.set_low_latency_mode(True)
-        except (ValueError, OSError) as fault:  # SerialException is an OSError
+        except (ValueError, OSError, re.error) as fault:  # SerialException is an OSError; hwgrep:// has a pattern
             if port is not None:
                 with contextlib.suppress(OSError):
                     port.close()
             raise InputError(self.url, "", remedy(self.url, fault)) from fault
         self._port = port
-        self.drain()
+        said = bytearray()
+        try:
+            self._empty(said)
+        except BoardDied:
+            self.close()
+            words = ascii(said.decode("ascii", "replace").strip())
+            raise InputError(
+                self.url,
+                "",
+                f"the port was closed as soon as it was open{f', with {words}' if said else ''}: is it in use there?",
+            ) from None
 
     @property
     def is_open(self) -> bool:
@@ -108,16 +120,21 @@ class SerialBoard(Board):
     def drain(self) -> int:
         """Reads what has arrived away. pyserial's own purge is a request over the net on rfc2217 ports, which some servers
         leave unanswered."""
+        dropped = bytearray()
+        self._empty(dropped)
+        return len(dropped)
+
+    def _empty(self, into: bytearray) -> None:
+        """Moves what has arrived into `into`, which has it even if the board dies."""
         port = self._open()
-        dropped = len(self._held)
+        into += self._held
         self._held = b""
         self._timing.forget_frame()
         try:
-            while dropped < DRAIN_LIMIT_BYTES and (ready := port.in_waiting):
-                dropped += len(port.read(ready))
+            while len(into) < DRAIN_LIMIT_BYTES and (ready := port.in_waiting):
+                into += port.read(ready)
         except OSError as fault:
             raise self._gone(fault) from fault
-        return dropped
 
     def reset(self) -> None:
         """The Arduino's reset: DTR falls. A port without modem lines (a pseudo-terminal) is closed and opened again instead."""
@@ -142,7 +159,10 @@ class SerialBoard(Board):
     def set_line_rate(self, baud: int) -> None:
         """Another baud rate from now on."""
         port = self._open()
-        port.baudrate = baud
+        try:
+            port.baudrate = baud
+        except OSError as fault:
+            raise self._gone(fault) from fault
         self.baud = baud
         self.byte_us = 10e6 / baud
         self.drain()
@@ -160,4 +180,5 @@ class SerialBoard(Board):
         return self._port
 
     def _gone(self, fault: Exception) -> BoardDied:
-        return BoardDied(f"{self.url}: the port failed ({fault}): was the cable pulled?{held_by(self.url)}")
+        cause = "was the connection ended there" if "://" in self.url else "was the cable pulled"
+        return BoardDied(f"{self.url}: the port failed ({fault}): {cause}?{held_by(self.url)}")

@@ -5,7 +5,7 @@ The same choice as firmware/include/hardware.h makes while compiling; a test hol
 
 from typing import NamedTuple
 
-from streetflow.errors import InputError
+from streetflow.errors import FieldError
 
 LIMIT = 0.025  # half of what 8N1 tolerates between both ends; the firmware refuses to be compiled with a larger error
 EXCEPTION = (8_000_000, 115_200)  # -3.5 %: in wide use, and a partner whose own clock is exact takes it; the build says so
@@ -25,24 +25,24 @@ class BaudSetting(NamedTuple):
 
 def divisor(f_cpu_hz: int, baud: int) -> BaudSetting:
     """The setting that comes nearest; the divider by 16 where both are as near, since it samples more often.
-    InputError if clock or rate lie outside of their range, or none comes within 2.5 %, which only 115200 at 8 MHz may miss."""
-    for option, value, (least, most), unit in (
-        ("--f-cpu", f_cpu_hz, CLOCK_RANGE_HZ, " Hz"),
-        ("--baud", baud, BAUD_RANGE, ""),
+    FieldError if clock or rate lie outside of their range, or none comes within 2.5 %, which only 115200 at 8 MHz may miss."""
+    for field, value, (least, most), unit in (
+        ("f_cpu_hz", f_cpu_hz, CLOCK_RANGE_HZ, " Hz"),
+        ("baud", baud, BAUD_RANGE, ""),
     ):
         if not least <= value <= most:
-            raise InputError(option, "", f"{value}{unit} is outside of {least} to {most}{unit}")
+            raise FieldError(field, f"{value}{unit} is outside of {least} to {most}{unit}")
     settings = [
         BaudSetting(ubrr, factor == 8, f_cpu_hz / (factor * (ubrr + 1)), _error_ppm(f_cpu_hz, baud, factor, ubrr) / 1e6)
         for factor in (16, 8)
         if 0 <= (ubrr := (f_cpu_hz + factor // 2 * baud) // (factor * baud) - 1) <= DIVISOR_MAX
     ]
     if not settings:
-        raise InputError("--baud", "", f"{baud} is out of reach for a UART at {f_cpu_hz} Hz")
+        raise FieldError("baud", f"{baud} is out of reach for a UART at {f_cpu_hz} Hz")
     best = min(settings, key=lambda setting: abs(setting.error))
     if abs(best.error) > LIMIT and (f_cpu_hz, baud) != EXCEPTION:
         fault = f"{baud} at {f_cpu_hz} Hz: the nearest is {best.actual_baud:.0f}, off by {100 * best.error:+.1f} %"
-        raise InputError("--baud", "", fault + f" (limit {100 * LIMIT:g} %)")
+        raise FieldError("baud", fault + f" (limit {100 * LIMIT:g} %)")
     return best
 
 

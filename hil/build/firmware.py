@@ -22,7 +22,7 @@ from hil.build.baud import divisor
 from hil.build.project import checkout, content_hash, project_files, project_root
 from model.policy.file import load_policy
 from streetflow.cache import cache_folder
-from streetflow.errors import InputError
+from streetflow.errors import FieldError, InputError
 from streetflow.near import or_else
 
 Target = Literal["uno", "uno_system", "native"]
@@ -60,6 +60,14 @@ class Firmware:
         return KERNELS[int(match[1])]
 
 
+def require_kernel(kernel: str, native: bool) -> None:
+    """FieldError for a kernel that there isn't, or not on this machine (`native`)."""
+    if kernel not in ("auto", *KERNELS):
+        raise FieldError("kernel", f"unknown kernel {kernel!r}{or_else(kernel, ['auto', *reversed(KERNELS)])}")
+    if native and kernel not in ("auto", "c"):
+        raise FieldError("kernel", f"{kernel}: the board host has the portable C alone (c or auto)")
+
+
 def default_build_dir() -> Path:
     """build/firmware of a checkout; a cache folder of the user for an installed package."""
     root = checkout()
@@ -86,12 +94,9 @@ def build_firmware(
     """
     named, policy_file = Path(policy_file), Path(policy_file).resolve()
     policy_sha256 = _check_policy(named)
-    if kernel not in ("auto", *KERNELS):
-        raise InputError("--kernel", "", f"unknown kernel {kernel!r}{or_else(kernel, ['auto', *reversed(KERNELS)])}")
-    if target == "native" and kernel not in ("auto", "c"):
-        raise InputError("--kernel", "", f"{kernel}: the board host has the portable C alone (c or auto)")
+    require_kernel(kernel, target == "native")
     if not 0 <= min_green_s <= 255:
-        raise InputError("--min-green", "", f"{min_green_s} s: the chip counts from 0 to 255")
+        raise FieldError("min_green_s", f"{min_green_s} s: the chip counts from 0 to 255")
     if target != "native":
         divisor(f_cpu_hz, baud)
     compiler = _compiler_version(target)
@@ -141,7 +146,7 @@ def _failure(target: str, result: subprocess.CompletedProcess[str], policy_file:
     refused = f"Error: {policy_file.resolve()}: "  # by the generator, as firmware/extra_script.py tells it
     if told := next((line for line in lines if line.startswith(refused)), None):
         place, _, why = told.removeprefix(refused).partition(": ")
-        return InputError("--kernel", str(policy_file), why) if place == "kernel" else InputError(policy_file, place, why)
+        return FieldError("kernel", why, str(policy_file)) if place == "kernel" else InputError(policy_file, place, why)
     return BuildError("\n".join([f"building the firmware for {target} failed:", *lines[-OUTPUT_LINES:]]))
 
 

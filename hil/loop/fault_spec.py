@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from streetflow.errors import InputError
+from streetflow.errors import FieldError
 from streetflow.near import did_you_mean
 
 BYTE_FAULTS = ("drop", "flip", "double", "delay", "cut")
@@ -25,7 +25,7 @@ CHIP_FAULTS = ("reset", "brownout", "hang")
 SCRIPTED = (*CHIP_FAULTS, "silence", "swap")
 SHORTHAND = {"bytes": ("drop", "flip", "double")}
 KINDS = (*SHORTHAND, *BYTE_FAULTS, *CHIP_FAULTS)  # at random
-WHERE = "--faults"
+FIELD = "faults"  # of a Job
 MAX_DIGITS = 18  # of a count
 
 
@@ -49,7 +49,7 @@ class FaultSpec:
 
     @classmethod
     def parse(cls, text: str) -> "FaultSpec":
-        """InputError naming the part that makes no sense."""
+        """FieldError naming the part that makes no sense."""
         rates: dict[str, float] = {}
         script: list[Event] = []
         seed = 0
@@ -64,10 +64,10 @@ class FaultSpec:
                 for each in names:
                     rates[each] = rates.get(each, 0.0) + _probability(part, value) / len(names)
             else:
-                raise InputError(WHERE, "", f"{part!r} is no fault{did_you_mean(name, KINDS)}; known are {_known()}")
+                raise FieldError(FIELD, f"{part!r} is no fault{did_you_mean(name, KINDS)}; known are {_known()}")
         for kinds in (BYTE_FAULTS, CHIP_FAULTS):
             if sum(rates.get(kind, 0.0) for kind in kinds) > 1:
-                raise InputError(WHERE, "", f"the probabilities of {', '.join(kinds)} add up to more than 1")
+                raise FieldError(FIELD, f"the probabilities of {', '.join(kinds)} add up to more than 1")
         return cls(rates, tuple(sorted(script, key=lambda event: event.request)), seed, text)
 
 
@@ -75,13 +75,13 @@ def _event(part: str) -> Event:
     kind, _, rest = part.partition("@")
     request, _, argument = rest.partition(":")
     if kind not in SCRIPTED or not _is_count(request) or int(request) == 0:
-        raise InputError(WHERE, "", f"{part!r} is no event{did_you_mean(kind, SCRIPTED)}; known are {_known()}")
+        raise FieldError(FIELD, f"{part!r} is no event{did_you_mean(kind, SCRIPTED)}; known are {_known()}")
     if kind == "silence" and not _positive(argument):
-        raise InputError(WHERE, "", f"{part!r} needs its length in seconds, such as silence@{request}:2")
+        raise FieldError(FIELD, f"{part!r} needs its length in seconds, such as silence@{request}:2")
     if kind == "swap" and not Path(argument).is_file():
-        raise InputError(WHERE, "", f"{part!r} needs the other firmware's ELF file")
+        raise FieldError(FIELD, f"{part!r} needs the other firmware's ELF file")
     if kind in CHIP_FAULTS and argument:
-        raise InputError(WHERE, "", f"{part!r}: {kind} takes nothing behind the request's number")
+        raise FieldError(FIELD, f"{part!r}: {kind} takes nothing behind the request's number")
     return Event(kind, int(request), argument)
 
 
@@ -91,7 +91,7 @@ def _probability(part: str, value: str) -> float:
     except ValueError:
         probability = -1.0
     if not 0 <= probability <= 1:
-        raise InputError(WHERE, "", f"{part!r} needs a probability from 0 to 1")
+        raise FieldError(FIELD, f"{part!r} needs a probability from 0 to 1")
     return probability
 
 

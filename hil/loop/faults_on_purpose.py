@@ -6,8 +6,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from hil.boards.base import Board, ExchangeTiming
-from hil.loop.fault_spec import BYTE_FAULTS, CHIP_FAULTS, Event, FaultSpec
-from streetflow.errors import InputError
+from hil.loop.fault_spec import BYTE_FAULTS, CHIP_FAULTS, FIELD, Event, FaultSpec
+from streetflow.errors import FieldError
 
 DELAY_US = 5_000
 Pieces = list[tuple[bytes, bool]]  # what passes, and whether it is held up before
@@ -16,7 +16,7 @@ Pieces = list[tuple[bytes, bool]]  # what passes, and whether it is held up befo
 class FaultyBoard(Board):
     """`board` as seen through faults. `injected` counts them by kind.
 
-    Chip faults need a board that can do them: `reset` any, the others the emulated chip alone. InputError otherwise.
+    Chip faults need a board that can do them: `reset` any, the others the emulated chip alone. FieldError otherwise.
     """
 
     def __init__(self, board: Board, spec: FaultSpec) -> None:
@@ -40,7 +40,7 @@ class FaultyBoard(Board):
         wanted = {kind for kind in spec.rates if kind in CHIP_FAULTS} | {event.kind for event in spec.script}
         for kind, method in METHODS.items():
             if kind in wanted and not hasattr(board, method):
-                raise InputError("--faults", "", f"{board.name} can't do {kind!r} on demand; the board simavr can")
+                raise FieldError(FIELD, f"{board.name} can't do {kind!r} on demand; the board simavr can")
 
     def open(self) -> None:
         self.board.open()

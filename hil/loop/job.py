@@ -3,19 +3,19 @@
 import contextlib
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from hil.boards import Board, SerialBoard, open_board
+from hil.boards import EMULATED, Board, SerialBoard, open_board, require_board
 from hil.build.firmware import Firmware, Target, build_firmware
 from hil.build.footprint import Footprint, measure
 from hil.build.project import SOURCES
 from hil.build.provenance import firmware_commit
 from hil.loop.closed_loop import DecisionRecord, LoopResult, Seat, run_closed_loop, run_reference
-from hil.loop.fault_spec import FaultSpec
 from hil.loop.faults_on_purpose import FaultyBoard
+from hil.loop.job_settings import JobSettings
 from hil.loop.latency import line_time_us, most_decision_cycles
 from hil.loop.verdict import (
     FLASH_LIMIT_BYTES,
@@ -34,8 +34,8 @@ from hil.loop.verdict import (
     ram_bytes,
 )
 from hil.wire.exchange import Counters
-from hil.wire.expected_firmware import Setting, kernel_name, require_possible
-from hil.wire.link import BUDGET_S, GarbageAnswer, Link, LinkError, NoAnswer
+from hil.wire.expected_firmware import Setting, kernel_name
+from hil.wire.link import GarbageAnswer, Link, LinkError, NoAnswer
 from hil.wire.probe import answering_baud
 from hil.words import counted
 from model import pretrained_policy
@@ -43,7 +43,7 @@ from model.policy.agent import check_policy_fits, kept_features
 from model.policy.file import Policy, load_policy, save_policy
 from model.policy.provenance import file_sha256, tool_version
 from streetflow.control.environment import Environment
-from streetflow.errors import InputError
+from streetflow.errors import FieldError
 from streetflow.networks.catalogue import Network, default_seed, find_network
 
 OnProgress = Callable[[str, int, int], None]  # what is being done, decisions made, decisions in all
@@ -51,36 +51,23 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(JobSettings):
     """What to run: a network's flow, decided by a policy on a board."""
 
     network: Network
     flow: int
     policy_file: Path
-    board: str = "simavr"  # with boards="per-intersection": one for all, or a list with commas
-    engine: str = "builtin"
-    f_cpu_hz: int = 16_000_000
-    baud: int = 115_200
-    clearance: str | None = None  # None: the policy's own
-    logits: bool = False  # fetched for every decision, not only where their CRC differs
-    kernel: str = "auto"
-    min_green_s: int = 0  # kept by the chip and by the simulated lights
-    boards: str = "one"  # or "per-intersection": each chip holds that intersection's policy alone
-    budget_s: float = BUDGET_S  # of a decision, round trip
-    faults: FaultSpec | None = None  # what shall go wrong on the line
-    firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
-    # What the options of `tinylight hil` are called where the job was asked for, as far as otherwise.
-    option_names: Mapping[str, str] = field(default_factory=dict, compare=False)
-
-    def __post_init__(self) -> None:
-        require_possible(self.f_cpu_hz, self.baud, self.budget_s)
 
     @classmethod
     def named(cls, network: str, flow: int, policy_file: Path | None, **options: object) -> "Job":
         """A job on a network found by its name, with the network's trained policy unless a file is given. InputError where
-        there is no such network or policy."""
-        found = find_network(network)
-        return cls(found, flow, policy_file or trained_policy(network), **options)  # type: ignore[arg-type]
+        there is no such network or policy; FieldError, before those are looked for, for an impossible setting."""
+        settings = JobSettings(**options)  # type: ignore[arg-type]
+        for board in settings.board_names:
+            require_board(board)
+        if policy_file is not None:
+            load_policy(policy_file)
+        return cls(find_network(network), flow, policy_file or trained_policy(network), **vars(settings))
 
     @property
     def target(self) -> Target:
@@ -91,7 +78,7 @@ class Job:
     def setting(self) -> Setting:
         """What the board's firmware must say of itself."""
         kernel = None if self.kernel == "auto" else self.kernel
-        return Setting(self.f_cpu_hz, self.baud, kernel, self.min_green_s or None, self.option_names)
+        return Setting(self.f_cpu_hz, self.baud, kernel, self.min_green_s or None)
 
     def environment(self, policy: Policy) -> Environment:
         return Environment(
@@ -118,7 +105,7 @@ def trained_policy(network: str) -> Path:
         return pretrained_policy(network)
     except FileNotFoundError as fault:
         find_network(network)
-        raise InputError("--policy", "", f"{fault}; name a policy file, or train one with `tinylight train`") from None
+        raise FieldError("policy_file", f"{fault}; name a policy file, or train one with `tinylight train`") from None
 
 
 def build(job: Job) -> tuple[Firmware, Footprint | None]:
@@ -171,15 +158,13 @@ def _chip(board: Board, policy_sha256: str, firmware: Firmware, job: Job) -> _Ch
 
 def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progress: OnProgress | None) -> Verdict:
     """One chip for each intersection, all open at once; the footprint is that of the largest."""
-    names = job.board.split(",")
+    names = job.board_names
     count = len(policy.intersections)
     if len(names) == 1:
-        names *= count if names[0] in ("simavr", "host") else 1
+        names *= count if names[0] in EMULATED else 1
     if len(names) != count:
         boards, intersections = counted(len(names), "board"), counted(count, "intersection")
-        raise InputError("--board", "", f"{boards} for {intersections}: list one for each, with commas")
-    if "" in names:
-        raise InputError("--board", "", f"{job.board!r} leaves a name empty")
+        raise FieldError("board", f"{boards} for {intersections}: list one for each, with commas")
     chips: list[_Chip] = []
     footprint: Footprint | None = None
     with contextlib.ExitStack() as stack:
@@ -249,8 +234,7 @@ def _judge(
         for link, chip in zip(links, chips, strict=True):
             link.hello(chip.policy_sha256, job.setting)
     except LinkError as error:
-        fault = f"{type(error).__name__}: {error}"
-        fault += _other_baud(error, chips, job.option_names.get("--baud", "--baud"))
+        fault = f"{type(error).__name__}: {error}{_other_baud(error, chips)}"
     description = chips[0].board.description if len(chips) == 1 else f"{len(chips)} boards: {chips[0].board.description}"
     kernels = [
         chip.kernel if link.greeting is None else kernel_name(link.greeting) for link, chip in zip(links, chips, strict=True)
@@ -292,13 +276,13 @@ def _judge(
     return Verdict(checks, provenance, figures, result.records)
 
 
-def _other_baud(fault: LinkError, chips: Sequence[_Chip], option: str) -> str:
+def _other_baud(fault: LinkError, chips: Sequence[_Chip]) -> str:
     """Where a real board is silent or talks garbage: the baud rate at which it answers, as the end of a message."""
     if not isinstance(fault, NoAnswer | GarbageAnswer):
         return ""
     for board in (chip.board for chip in chips):
         if isinstance(board, SerialBoard) and (baud := answering_baud(board)):
-            return f"; not at {board.baud} baud, but at {baud} the board answers: use {option} {baud}"
+            return f"; not at {board.baud} baud, but at {baud} the board answers: use `baud` {baud}"
     return ""
 
 

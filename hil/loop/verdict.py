@@ -5,7 +5,7 @@ and is printed as such.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 from rich.table import Table
@@ -14,7 +14,7 @@ from hil.build.footprint import Footprint
 from hil.loop.closed_loop import DecisionRecord, LoopResult
 from hil.loop.latency import LatencyStats
 from hil.wire.exchange import Counters
-from hil.words import counted
+from hil.words import counted, named
 
 LATENCY_BUDGET_US = 100_000  # a decision must be in hand within 0.1 s (paper, section 4.5)
 FLASH_LIMIT_BYTES = 32_768 - 512  # ATmega328P less the Uno's bootloader
@@ -51,6 +51,14 @@ class Verdict:
 
     def check(self, name: str) -> Check:
         return next(check for check in self.checks if check.name == name)
+
+    def naming(self, options: Mapping[str, str]) -> "Verdict":
+        """The same with an option's name wherever a text has a field of the job in backticks."""
+        checks = [
+            replace(check, measured=named(check.measured, options), detail=named(check.detail, options))
+            for check in self.checks
+        ]
+        return replace(self, checks=checks)
 
     def as_dict(self) -> dict[str, object]:
         return {

@@ -1,25 +1,24 @@
 """How a firmware must have been built, for what is reckoned from it (latencies, the minimum green) to be true."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hil.build.baud import BAUD_RANGE, CLOCK_RANGE_HZ
 from hil.build.firmware import KERNELS
 from hil.wire.protocol import HelloReply
-from streetflow.errors import InputError
+from streetflow.errors import FieldError
 
 
 def require_possible(f_cpu_hz: int, baud: int, budget_s: float = 1.0) -> None:
-    """InputError for a clock, a line rate or a time budget that no board has."""
-    for option, value, (least, most), unit in (
-        ("--f-cpu", f_cpu_hz, CLOCK_RANGE_HZ, "Hz"),
-        ("--baud", baud, BAUD_RANGE, "baud"),
+    """FieldError for a clock, a line rate or a time budget that no board has."""
+    for field, value, (least, most), unit in (
+        ("f_cpu_hz", f_cpu_hz, CLOCK_RANGE_HZ, "Hz"),
+        ("baud", baud, BAUD_RANGE, "baud"),
     ):
         if not least <= value <= most:
-            raise InputError(option, "", f"{value} {unit} is out of range: {least} to {most}")
+            raise FieldError(field, f"{value} {unit} is out of range: {least} to {most}")
     if not 0 < budget_s < math.inf:
-        raise InputError("--budget", "", f"{budget_s} s is no time that a decision may take")
+        raise FieldError("budget_s", f"{budget_s} s is no time that a decision may take")
 
 
 def kernel_name(greeting: HelloReply) -> str:
@@ -35,21 +34,20 @@ class Setting:
     baud: int | None = None
     kernel: str | None = None  # one of hil.build.firmware.KERNELS
     min_green_s: int | None = None
-    option_names: Mapping[str, str] = field(default_factory=dict, compare=False)  # as of hil.loop.job.Job
 
     def differences(self, greeting: HelloReply) -> list[str]:
-        """Each thing that the firmware has otherwise, with both values. The host build has neither clock nor line (HELLO tells
-        0), and one kernel only."""
+        """Each thing that the firmware has otherwise, with both values and, in backticks, the field of `hil.loop.job.Job`. The
+        host build has neither clock nor line (HELLO has 0), and one kernel only."""
         compared: list[tuple[str, object, object, str, str]] = []
         if greeting.f_cpu_hz:
             compared += [
-                ("clock", greeting.f_cpu_hz, self.f_cpu_hz, " Hz", "--f-cpu"),
-                ("line rate", greeting.baud, self.baud, " baud", "--baud"),
-                ("kernel", kernel_name(greeting), self.kernel, "", "--kernel"),
+                ("clock", greeting.f_cpu_hz, self.f_cpu_hz, " Hz", "f_cpu_hz"),
+                ("line rate", greeting.baud, self.baud, " baud", "baud"),
+                ("kernel", kernel_name(greeting), self.kernel, "", "kernel"),
             ]
-        compared.append(("minimum green", greeting.min_green_s, self.min_green_s, " s", "--min-green"))
+        compared.append(("minimum green", greeting.min_green_s, self.min_green_s, " s", "min_green_s"))
         return [
-            f"its {what} is {told}{unit}, not {asked}{unit} ({self.option_names.get(option, option)})"
-            for what, told, asked, unit, option in compared
+            f"its {what} is {told}{unit}, not {asked}{unit} (`{field}`)"
+            for what, told, asked, unit, field in compared
             if asked not in (None, told)
         ]

@@ -1,6 +1,8 @@
 """At which baud rate a silent board answers after all."""
 
-from hil.boards.faults import LinkError
+import contextlib
+
+from hil.boards.faults import BoardDied, LinkError
 from hil.boards.serial import SerialBoard
 from hil.wire.link import Link
 
@@ -9,7 +11,14 @@ PATIENCE_S = 0.6  # two HELLOs; the board has booted by then
 
 
 def answering_baud(board: SerialBoard) -> int | None:
-    """The first of the common rates at which HELLO is answered; None if none. The board is left at its own rate."""
+    """The first of the common rates at which HELLO is answered; None if none, or if the board dies over it. The board is left
+    at its own rate."""
+    with contextlib.suppress(BoardDied):
+        return _answering_baud(board)
+    return None
+
+
+def _answering_baud(board: SerialBoard) -> int | None:
     own = board.baud
     try:
         for baud in COMMON_BAUDS:

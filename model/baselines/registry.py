@@ -15,7 +15,8 @@ import numpy as np
 from streetflow.control.environment import Environment
 from streetflow.control.features import RELEASE
 from streetflow.control.intersection import Intersection, neighbours
-from streetflow.errors import InputError
+from streetflow.errors import FieldError, InputError
+from streetflow.near import or_else
 
 if TYPE_CHECKING:
     from model.dqn.value_graph import ValueGraph
@@ -79,6 +80,12 @@ BASELINES = {
         Baseline("TLRP", RELEASE, "pressure"),
     )
 }
+
+
+def require_baseline(name: str) -> None:
+    """FieldError for a model that there isn't."""
+    if name not in BASELINES:
+        raise FieldError("model", f"unknown model {name!r}{or_else(name, ['TinyLight', *BASELINES])}")
 
 
 def build_graph(

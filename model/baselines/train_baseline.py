@@ -10,13 +10,11 @@ import numpy as np
 import torch
 
 from model.baselines.file import BaselineFile, save_baseline
-from model.baselines.registry import BASELINES
+from model.baselines.registry import BASELINES, require_baseline
 from model.baselines.training import BaselineProgress, replica_arrays, train_baseline
 from model.dqn.learner import BaselineConfig
 from model.policy.provenance import file_sha256, tool_version
 from streetflow.control.environment import Environment
-from streetflow.errors import InputError
-from streetflow.near import or_else
 from streetflow.networks.catalogue import Network
 
 
@@ -31,8 +29,7 @@ def train_baseline_files(
 ) -> list[BaselineFile]:
     """runs: (flow, training seed, file) of each replica; they train side by side. InputError for an unknown model and for a
     network that it can't do."""
-    if model not in BASELINES:
-        raise InputError("--model", "", f"unknown model {model!r}{or_else(model, ['TinyLight', *BASELINES])}")
+    require_baseline(model)
     baseline = BASELINES[model]
     config = config or BaselineConfig()
     environments = [Environment(network, flow, features=baseline.features, clearance=clearance) for flow, _, _ in runs]

@@ -17,7 +17,7 @@ from typing import Any
 
 from model.evaluate import EvaluationRow, evaluate
 from model.policy.file import load_policy
-from streetflow.errors import InputError
+from streetflow.errors import InputError, fields_from
 from streetflow.files import require_writable
 from streetflow.networks.catalogue import find_network, parse_flows
 
@@ -75,8 +75,9 @@ def main() -> None:
         f"--flows {options.flows} --out {options.out}"
     )
     try:
-        flows = parse_flows(options.flows, len(find_network(options.network).flow_files))
-        content = write_results(options.network, options.policy, flows, options.out, command)
+        with fields_from(lambda field: (f"--{field}", "")):
+            flows = parse_flows(options.flows, len(find_network(options.network).flow_files))
+            content = write_results(options.network, options.policy, flows, options.out, command)
     except InputError as fault:
         parser.exit(2, f"{parser.prog}: {fault}\n")
     for arithmetic, part in content["summary"].items():

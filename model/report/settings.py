@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from model.search.config import TRAINING, TrainingConfig, settings_from
-from streetflow.errors import InputError
+from model.search.config import TrainingConfig
+from streetflow.errors import FieldError, InputError, fields_from
 from streetflow.near import or_else
 from streetflow.roadnet.json_reader import read_json
 
@@ -32,11 +32,11 @@ class TinyLightSettings(BaseModel):
     training: dict[str, Any] = {}
 
     def config(self) -> TrainingConfig:
-        """InputError for a field that there isn't, and for a value that it can't have."""
+        """FieldError for a field that there isn't, and for a value that it can't have."""
         known = TrainingConfig.__dataclass_fields__
         for name in self.training:
             if name not in known:
-                raise InputError(TRAINING, name, f"unknown{or_else(name, known)}")
+                raise FieldError(name, f"unknown{or_else(name, known)}")
         values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in self.training.items()}
         return TrainingConfig(**values)
 
@@ -71,8 +71,8 @@ def tinylight_settings(name: str, network: str, file: Path | None = None) -> Tin
 
 
 def settings_named(name: str, file: Path | None = None) -> AbstractContextManager[None]:
-    """InputErrors about a field of the TrainingConfig name the settings file and their place in it."""
-    return settings_from(lambda field: (file or SETTINGS_FILE, f"{name}.training.{field}"))
+    """FieldErrors of the TrainingConfig become InputErrors with the settings file and the place in it."""
+    return fields_from(lambda field: (file or SETTINGS_FILE, f"{name}.training.{field}"))
 
 
 def _read(file: Path) -> dict[str, Any]:

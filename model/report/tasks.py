@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from model.report.compare import row_label
 from model.report.settings import settings_named, settings_names, tinylight_settings
 from streetflow.control.controllers import CONTROLLERS
 from streetflow.control.intersection import signalled_intersections
-from streetflow.errors import InputError
+from streetflow.errors import FieldError
 from streetflow.near import or_else
 from streetflow.networks.catalogue import Network, default_seed, find_network
 
@@ -52,13 +52,13 @@ def table_models() -> list[str]:
 
 
 def expand_models(text: str) -> list[str]:
-    """Row names of a list such as `rules,TinyLight.best`; InputError for an unknown one."""
+    """Row names of a list such as `rules,TinyLight.best`; FieldError for an unknown one."""
     known = table_models()
     several = {"rules": list(CONTROLLERS), "baselines": list(BASELINES), "all": known}
     models = []
     for name in (part.strip() for part in text.split(",")):
         if name not in known and name not in several:
-            raise InputError("--models", "", f"unknown model {name!r}{or_else(name, [*several, *known])}")
+            raise FieldError("models", f"unknown model {name!r}{or_else(name, [*several, *known])}")
         models += several.get(name, [name])
     return list(dict.fromkeys(models))
 
@@ -89,10 +89,10 @@ def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -
     return tasks, dashes
 
 
-def planned_labels(tasks: Sequence[TableTask]) -> list[str]:
-    """Labels of the rows that the tasks will give, each once."""
+def row_labels(models: Iterable[str]) -> list[str]:
+    """Labels of the rows that the models will have, each once."""
     labels: list[str] = []
-    for model in dict.fromkeys(task.model for task in tasks):
+    for model in dict.fromkeys(models):
         two = model.startswith(f"{TINYLIGHT}.")
         labels += [row_label(model, arithmetic) for arithmetic in ("float", "integer")] if two else [model]
     return labels

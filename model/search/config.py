@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any
 
 from model.search.budget import Budget
-from streetflow.errors import InputError
+from streetflow.errors import FieldError
 
-TRAINING = "training"  # the `file` of an InputError about a setting; its `place` is the field's name
 LAYER_DIMS = (16, 18, 20, 22, 24)  # paper, Appendix B: D_L2 and D_L3
 KEPT_FEATURES = 2  # the paper keeps two, as many as its baselines use; and one component in each of layers 2 and 3
 MOST = 1_000_000_000  # of any number that has no natural bound
@@ -41,7 +37,7 @@ def _setting(default: Any, least: int, most: int = MOST, *, above: bool = False)
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """The release's settings (shared design page "How the paper's numbers are made"; paper, Appendix B). InputError for a value
+    """The release's settings (shared design page "How the paper's numbers are made"; paper, Appendix B). FieldError for a value
     that is of another kind or out of range."""
 
     search_episodes: int = _setting(64, 1)
@@ -74,29 +70,17 @@ class TrainingConfig:
         for each in dataclasses.fields(self):
             _require_possible(each, getattr(self, each.name))
         if self.batch > self.replay_capacity:
-            raise InputError(TRAINING, "batch", f"{self.batch} is more than replay_capacity, {self.replay_capacity}")
+            raise FieldError("batch", f"{self.batch} is more than replay_capacity, {self.replay_capacity}")
         if self.rounded_episodes > self.refine_episodes:
-            raise InputError(TRAINING, "rounded_episodes", f"{self.rounded_episodes}, of {self.refine_episodes} to refine")
+            raise FieldError("rounded_episodes", f"{self.rounded_episodes}, of {self.refine_episodes} to refine")
 
     @property
     def budget(self) -> Budget:
         return Budget(self.max_parameters, self.max_cycles, self.max_flash_bytes)
 
 
-@contextmanager
-def settings_from(source: Callable[[str], tuple[str | Path, str]]) -> Iterator[None]:
-    """InputErrors about settings name where the value came from: `source` gives a field's file (or option) and place there."""
-    try:
-        yield
-    except InputError as fault:
-        if fault.file != TRAINING:
-            raise
-        (file, place, why), *others = ((*source(name), why) for name, why in ((fault.place, fault.fault), *fault.others))
-        raise InputError(file, place, why, tuple((place or str(file), why) for file, place, why in others)) from None
-
-
 def _require_possible(setting: dataclasses.Field[Any], value: object) -> None:
-    """InputError unless the value is of the default's kind and within the setting's range."""
+    """FieldError unless the value is of the default's kind and within the setting's range."""
     usual, within = setting.default, setting.metadata.get("range")
     if isinstance(usual, bool):
         possible, wanted = isinstance(value, bool), "True or False"
@@ -110,7 +94,7 @@ def _require_possible(setting: dataclasses.Field[Any], value: object) -> None:
         possible = _is(value, Integral, within) or value is usual is None
         wanted = f"a whole number {within}"
     if not possible:
-        raise InputError(TRAINING, setting.name, f"must be {wanted}, is {repr(value)[:60]}")
+        raise FieldError(setting.name, f"must be {wanted}, is {repr(value)[:60]}")
 
 
 def _is(value: Any, kind: type, within: Any) -> bool:

@@ -26,13 +26,13 @@ from model.dqn.episode import run_episode
 from model.dqn.replay import refinement_learning_rate, search_epsilon
 from model.policy.float_policy import GroupWeights
 from model.search.budget import Budget
-from model.search.config import MOST, TRAINING, TrainingConfig
+from model.search.config import MOST, TrainingConfig
 from model.search.learner import Learner
 from model.search.subgraph import Choice, fitting_features, trimmed
 from model.search.supergraph import GraphShape
 from model.train.checkpoint import load_checkpoint, save_checkpoint
 from model.train.flow_rotation import FlowRotation
-from streetflow.errors import InputError
+from streetflow.errors import FieldError
 
 __all__ = ["EpisodeRow", "Snapshot", "Trained", "TrainingConfig", "TrainingProgress", "train"]
 
@@ -336,24 +336,24 @@ def _blocks(n_groups: int) -> list[slice]:
 
 
 def _streams(environments: Sequence[TrafficEnvironment]) -> int:
-    """How many intersections each replica has; InputError unless all are alike."""
+    """How many intersections each replica has; FieldError unless all are alike."""
     widths = np.concatenate([environment.feature_widths for environment in environments])
     n_actions = {len(each.phases) for environment in environments for each in environment.intersections}
     counts = {len(environment.intersections) for environment in environments}
     if len(n_actions) > 1 or (widths != widths[0]).any() or len(counts) > 1:
-        raise InputError(TRAINING, "share", "the intersections differ in phases or lanes, so they can't share one network")
+        raise FieldError("share", "the intersections differ in phases or lanes, so they can't share one network")
     return counts.pop()
 
 
 def _require_possible(shape: GraphShape, config: TrainingConfig, n_decisions: int) -> None:
-    """InputError unless there will be a minibatch to learn from, and some sub-graph of each intersection is within the budget:
+    """FieldError unless there will be a minibatch to learn from, and some sub-graph of each intersection is within the budget:
     better said now than after the search."""
     decisions = (config.search_episodes + config.refine_episodes) * n_decisions
     if config.batch > decisions:
-        raise InputError(TRAINING, "batch", f"{config.batch}, but there are only {decisions} decisions to learn from")
+        raise FieldError("batch", f"{config.batch}, but there are only {decisions} decisions to learn from")
     kept = config.kept_features
     if kept > shape.n_features:
-        raise InputError(TRAINING, "kept_features", f"{kept}, but only {shape.n_features} are searched")
+        raise FieldError("kept_features", f"{kept}, but only {shape.n_features} are searched")
 
     def enough(budget: Budget) -> bool:
         return bool((fitting_features(shape, kept, budget).sum(axis=1) >= kept).all())
@@ -371,8 +371,8 @@ def _require_possible(shape: GraphShape, config: TrainingConfig, n_decisions: in
         name, *others = limits
         both = " and ".join(f"{other} {limits[other]}" for other in others)
         faults = [(name, f"{limits[name]} is too little for {kept} features at an intersection within {both} as well")]
-    (place, fault), *rest = faults
-    raise InputError(TRAINING, place, fault, tuple(rest))
+    (field, fault), *rest = faults
+    raise FieldError(field, fault, others=tuple(rest))
 
 
 def _snapshot_state(each: Snapshot) -> dict[str, Any]:

@@ -18,14 +18,14 @@ from model.policy.file import CHIP_PHASES, PHASES, Measured, Policy, Provenance,
 from model.policy.provenance import file_sha256, tool_version
 from model.quantise.calibration import Calibrated, calibrate
 from model.quantise.quantise import KeptFeature
-from model.search.config import TRAINING, TrainingConfig
+from model.search.config import TrainingConfig
 from model.search.subgraph import fitting_features
 from model.search.supergraph import GraphShape
 from model.train.flow_rotation import FlowRotation
 from model.train.search_and_refine import Execution, Snapshot, TrafficEnvironment, Trained, TrainingProgress, train
 from streetflow.control.environment import Environment
-from streetflow.control.features import PRESETS, resolve_features
-from streetflow.errors import InputError
+from streetflow.control.features import feature_list, resolve_features
+from streetflow.errors import FieldError, InputError
 from streetflow.networks.catalogue import Network, find_network
 
 OPTIONS = (
@@ -46,8 +46,8 @@ class PolicySettings:
     config: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
-        if self.features not in PRESETS:
-            object.__setattr__(self, "features", ",".join(name.strip() for name in self.features.split(",")))
+        chosen = feature_list(self.features)
+        object.__setattr__(self, "features", chosen if isinstance(chosen, str) else ",".join(chosen))
 
 
 def train_policy(
@@ -177,7 +177,7 @@ def _prepared(network: Network, flows: Sequence[int], first_seeds: Sequence[int]
     environments = [environment(flow) for flow in flows for _ in range(settings.replicas)]
     _require_writable_phases(network, environments[0])
     if set(also_flows).intersection(flows):
-        raise InputError(TRAINING, "also_flows", f"{also_flows} holds a flow that is trained on already")
+        raise FieldError("also_flows", f"{also_flows} holds a flow that is trained on already")
     traffic: list[TrafficEnvironment] = list(environments)
     if also_flows:
         traffic = [FlowRotation([own, *(environment(flow) for flow in also_flows)]) for own in environments]
@@ -270,7 +270,7 @@ def _note(best: _Candidate, candidates: Sequence[_Candidate], flows: Sequence[in
 def searched_features(network: Network, flow: int, features: str, config: TrainingConfig) -> list[str]:
     """The names, of a preset or separated by commas, that some intersection could keep within the budget of parameters: the
     others needn't be searched."""
-    environment = Environment(network, flow, features=features if features in PRESETS else features.split(","))
+    environment = Environment(network, flow, features=feature_list(features))
     names = list(environment.feature_names)
     n_actions = np.array([each.action_count for each in environment.intersections])
     shape = GraphShape(environment.feature_widths.astype(np.int64), n_actions, config.layer2_dims, config.layer3_dims)

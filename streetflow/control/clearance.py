@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.cache import cache_folder, cached_folder
-from streetflow.errors import InputError
+from streetflow.errors import FieldError
 from streetflow.near import or_else
 
 Clearance = Literal["hold", "yellow", "all_red"]
@@ -45,12 +45,17 @@ class ClearanceTable:
 def derive_clearance(roadnet_file: Path, clearance: str) -> ClearanceTable:
     """The roadnet file to simulate with ``clearance`` and its table of phases, from a **valid** roadnet file.
 
-    With ``hold`` the file is the given one. Raises InputError for an unknown clearance.
+    With ``hold`` the file is the given one. Raises FieldError for an unknown clearance.
     """
-    if clearance not in CLEARANCES:
-        raise InputError("clearance", clearance, f"unknown{or_else(clearance, CLEARANCES)}")
+    require_clearance(clearance)
     state = roadnet_file.stat()
     return _derive(roadnet_file.absolute(), clearance, state.st_mtime_ns, state.st_size)
+
+
+def require_clearance(clearance: str) -> None:
+    """FieldError for a clearance that there isn't."""
+    if clearance not in CLEARANCES:
+        raise FieldError("clearance", f"unknown{or_else(clearance, CLEARANCES)}", clearance)
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ from streetflow.control.cityflow_engine import CityFlowEngine
 from streetflow.engine.cityflow_names import Engine
 from streetflow.engine.trips import Trips
 from streetflow.engine.vehicles import Vehicles
-from streetflow.errors import InputError
+from streetflow.errors import FieldError
 from streetflow.near import or_else
 from streetflow.roadnet.reader import Point
 
@@ -62,12 +62,17 @@ class TrafficEngine(Protocol):
 
 def make_engine(kind: str, roadnet_file: Path, flow_file: Path, seed: int, interval_s: float = 1.0) -> TrafficEngine:
     """An engine of ``kind`` (see ENGINES), lights set from outside. InputError for bad files or a missing CityFlow."""
+    require_engine(kind)
     if kind == "builtin":
         return Engine.from_files(roadnet_file, flow_file, interval_s=interval_s, seed=seed)
-    if kind == "cityflow":
-        try:
-            module = importlib.import_module("cityflow")
-        except ImportError as error:
-            raise InputError("engine", kind, HOW_TO_GET_CITYFLOW.format(error)) from error
-        return CityFlowEngine(module, roadnet_file, flow_file, seed=seed, interval_s=interval_s)
-    raise InputError("engine", kind, f"unknown engine{or_else(kind, ENGINES)}")
+    try:
+        module = importlib.import_module("cityflow")
+    except ImportError as error:
+        raise FieldError("engine", HOW_TO_GET_CITYFLOW.format(error), kind) from error
+    return CityFlowEngine(module, roadnet_file, flow_file, seed=seed, interval_s=interval_s)
+
+
+def require_engine(kind: str) -> None:
+    """FieldError for an engine that there isn't."""
+    if kind not in ENGINES:
+        raise FieldError("engine", f"unknown engine{or_else(kind, ENGINES)}", kind)

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streetflow.control.clearance import derive_clearance
-from streetflow.control.engines import TrafficEngine, make_engine
+from streetflow.control.clearance import derive_clearance, require_clearance
+from streetflow.control.engines import TrafficEngine, make_engine, require_engine
 from streetflow.control.features import resolve_features
 from streetflow.control.intersection import signalled_intersections
 from streetflow.control.measures import QueueMeter, ThroughputMeter, measure
@@ -46,6 +46,9 @@ class Environment:
         min_green_s: int = 0,
         horizon_s: int | None = None,
     ) -> None:
+        specs = resolve_features(features)
+        require_engine(engine)
+        require_clearance(clearance)
         self.network = find_network(network) if isinstance(network, str) else network
         self.flow = whole_number(flow, "flow")
         self.seed = default_seed(flow) if seed is None else whole_number(seed, "seed")
@@ -57,7 +60,6 @@ class Environment:
         self.n_decisions = -(-self.horizon_s // self.decision_interval_s)
 
         self.measures_queues = False
-        specs = resolve_features(features)
         roadnet_file = self.network.roadnet_file
         flow_file = self.network.flow_file(flow)
         self.intersections = signalled_intersections(roadnet_file)

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from streetflow.control import feature_cells as c
 from streetflow.control.feature_cells import Terms
 from streetflow.control.intersection import Intersection
-from streetflow.errors import InputError
+from streetflow.errors import FieldError
 from streetflow.kernels.sources import CHANGED, PASSED, PASSED_TRAVEL_TIME, Source
 from streetflow.near import did_you_mean, or_else
 
@@ -218,23 +218,28 @@ PRESETS: dict[str, tuple[str, ...]] = {"all": tuple(FEATURES), "release": RELEAS
 
 
 def find_feature(name: str) -> FeatureSpec:
-    """The row of a feature, its number of parts or cells stated in the name or not; InputError for an unknown name."""
+    """The row of a feature, its number of parts or cells stated in the name or not; FieldError for an unknown name."""
     if name in FEATURES:
         return FEATURES[name]
     stem, _, number = name.rpartition("_")
     if stem in _PARAMETRISED and re.fullmatch("[1-9][0-9]?", number):
         return _PARAMETRISED[stem](int(number))
     hint = did_you_mean(name, [*FEATURES, *PRESETS]) or f"; there are {', '.join(FEATURES)}"
-    raise InputError("features", name, f"unknown feature{hint}")
+    raise FieldError("features", f"unknown feature{hint}", name)
+
+
+def feature_list(text: str) -> str | list[str]:
+    """What is meant by a preset's name, or by names separated by commas."""
+    return text if text in PRESETS else [name.strip() for name in text.split(",")]
 
 
 def resolve_features(features: str | Sequence[str]) -> tuple[FeatureSpec, ...]:
-    """Rows of the table for a preset's name or a list of feature names; InputError names what is unknown."""
+    """Rows of the table for a preset's name or a list of feature names; FieldError names what is unknown."""
     if isinstance(features, str):
         if features not in PRESETS:
-            raise InputError("features", features, f"unknown preset{or_else(features, PRESETS)}")
+            raise FieldError("features", f"unknown preset{or_else(features, PRESETS)}", features)
         features = PRESETS[features]
     specs = tuple(find_feature(name) for name in features)
     if not specs or len(set(features)) != len(features):
-        raise InputError("features", ", ".join(features), "must name at least one feature, and each once")
+        raise FieldError("features", "must name at least one feature, and each once", ", ".join(features))
     return specs

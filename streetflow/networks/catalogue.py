@@ -12,11 +12,11 @@ import contextlib
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from streetflow.errors import InputError, InputWarning, whole_number
+from streetflow.errors import FieldError, InputError, InputWarning, whole_number
 from streetflow.near import did_you_mean, near_matches
 from streetflow.networks import scenarios
 from streetflow.roadnet.json_reader import read_json
@@ -24,6 +24,8 @@ from streetflow.roadnet.json_reader import read_json
 DATA_VARIABLE = "TINYLIGHT_DATA"
 DEFAULT_HORIZON_S = 3600
 DECISION_INTERVAL_S = 20
+
+MOST_FLOW_DIGITS = 9  # of a flow's number
 
 NETWORK_FILE_KEYS = {"horizon_s", "made_of"}
 
@@ -64,8 +66,9 @@ class UnknownNetwork(InputError):
     """No network of that name; ``near_matches`` holds the names that look like it. files: it may have been a file's."""
 
     def __init__(self, name: str, known: list[str], *, files: bool = False) -> None:
-        self.near_matches = near_matches(name, known)
-        hint = did_you_mean(name, known, files=files)
+        names = [*known, *(each for each in HORIZONS_S if each != name and each not in known)]
+        self.near_matches = near_matches(name, names)
+        hint = did_you_mean(name, names, files=files)
         fault = f"{'no such file, and ' * files}unknown network{hint}"
         fault += f" Known: {', '.join(known)}." if hint else f"; known: {', '.join(known)}."
         if not _listed_folders():
@@ -90,6 +93,14 @@ def find_network(name: str) -> Network:
     for folder in _folders_called(name):
         _require_flows(folder)
     raise UnknownNetwork(name, network_names())
+
+
+def find_networks(names: Iterable[str]) -> list[Network]:
+    """The networks of these names, each once. UnknownNetwork for a name that is mistyped, rather than for a data set of
+    the paper that is not here."""
+    different = list(dict.fromkeys(names))
+    found = {name: find_network(name) for name in sorted(different, key=lambda name: name in HORIZONS_S)}
+    return [found[name] for name in different]
 
 
 def network_of(place: str) -> Network:
@@ -134,24 +145,39 @@ def list_networks() -> list[Network]:
     return found
 
 
-def parse_flows(text: str, count: int, option: str = "--flows") -> list[int]:
-    """Flow numbers of `0-4,7` in order, each once. InputError, naming the option, if it isn't such a list or names a flow
+def parse_flows(text: str, count: int, field: str = "flows") -> list[int]:
+    """Flow numbers of `0-4,7` in order, each once. FieldError, naming ``field``, if it isn't such a list or names a flow
     >= count."""
     numbers: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise InputError(option, "", f"{_shown(part)} is not a number or a range such as 0-9")
-        start, end = (_flow_number(digits, count, option) for digits in (first, last if dash else first))
-        if end < start:
-            raise InputError(option, "", f"{part!r} runs backwards")
+    for start, end in _ranges(text, field):
+        for number in (start, end):
+            if number >= count:
+                raise FieldError(field, f"there is no flow {str(number)!r}: the network has flows 0 to {count - 1}")
         numbers += [number for number in range(start, end + 1) if number not in numbers]
     return numbers
 
 
-def _flow_number(digits: str, count: int, option: str) -> int:
-    if len(digits) > 9 or int(digits) >= count:
-        raise InputError(option, "", f"there is no flow {_shown(digits)}: the network has flows 0 to {count - 1}")
+def require_flow_list(text: str, field: str = "flows") -> None:
+    """FieldError, naming ``field``, unless it is a list as `parse_flows` reads, whatever flows the network has."""
+    for _ in _ranges(text, field):
+        pass
+
+
+def _ranges(text: str, field: str) -> Iterator[tuple[int, int]]:
+    """First and last flow of each part of `0-4,7`."""
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise FieldError(field, f"{_shown(part)} is not a number or a range such as 0-9")
+        start, end = (_flow_number(digits, field) for digits in (first, last if dash else first))
+        if end < start:
+            raise FieldError(field, f"{part!r} runs backwards")
+        yield start, end
+
+
+def _flow_number(digits: str, field: str) -> int:
+    if len(digits) > MOST_FLOW_DIGITS:
+        raise FieldError(field, f"there is no flow {_shown(digits)}")
     return int(digits)
 
 

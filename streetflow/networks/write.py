@@ -56,13 +56,21 @@ def shifted_copies(flow: Sequence[Mapping[str, Any]], noise_s: int, flows: int, 
     All shifts are equally likely; starts are clipped at 0. Streams become single vehicles, those that start before
     the horizon. Entries are in order of their start.
     """
-    if noise_s < 0:
-        raise InputError("noise", "", f"must be 0 s or more, is {noise_s}")
+    require_shifts(noise_s, flows)
     vehicles = [each for entry in flow for each in _single_vehicles(entry, horizon_s)]
     return {
         f"flow_{k}.json": json_bytes(_shifted(vehicles, noise_s, _draw(seed, f"noise/{k}")))
         for k in range(_at_least_one(flows))
     }
+
+
+def require_shifts(noise_s: int, flows: int, horizon_s: int | None = None) -> None:
+    """InputError for numbers that make no shifted copies. horizon_s: None where the network's own is meant."""
+    if noise_s < 0:
+        raise InputError("noise", "", f"must be 0 s or more, is {noise_s}")
+    if horizon_s is not None and horizon_s < 1:
+        raise InputError("horizon", "", f"must be at least 1 s, is {horizon_s}")
+    _at_least_one(flows)
 
 
 def _shifted(vehicles: list[dict[str, Any]], noise_s: int, draw: Draw) -> list[dict[str, Any]]:
@@ -82,11 +90,16 @@ def _single_vehicles(entry: Mapping[str, Any], horizon_s: int) -> list[dict[str,
     return [one_vehicle(entry["vehicle"], entry["route"], first + math.ceil(n * interval)) for n in range(count)]
 
 
-def write_network(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write the files to a new folder, all or none. InputError if something is there already or it can't be written."""
+def require_new_folder(folder: Path) -> None:
+    """InputError unless a folder can be made there."""
     if folder.exists() or folder.is_symlink():
         raise InputError(folder, "", "is there already: name a folder that isn't")
     require_folder(folder)
+
+
+def write_network(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files to a new folder, all or none. InputError if something is there already or it can't be written."""
+    require_new_folder(folder)
     try:
         publish_folder(folder, files)
     except OSError as fault:

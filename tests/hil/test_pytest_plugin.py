@@ -132,7 +132,7 @@ def test_an_empty_value_is_a_failure_not_a_skip_nor_a_default(suite: pytest.Pyte
     result.stdout.fnmatch_lines([f"--hil{option}: has no value"])
 
 
-def test_a_firmware_built_otherwise_is_told_with_the_options_of_this_plugin(pytester: pytest.Pytester) -> None:
+def test_a_firmware_built_otherwise_is_refused_with_the_field_of_the_job(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         from dataclasses import replace
@@ -142,14 +142,9 @@ def test_a_firmware_built_otherwise_is_told_with_the_options_of_this_plugin(pyte
         from hil.wire.link import Link, WrongFirmware
 
         def test_setting(board, hil_job):
-            for changes, option in (
-                ({"f_cpu_hz": 8_000_000}, "--hil-f-cpu"),
-                ({"baud": 9600}, "--hil-baud"),
-                ({"kernel": "table"}, "--hil-kernel"),
-                ({"min_green_s": 5}, "min_green_s"),
-            ):
-                with pytest.raises(WrongFirmware, match=rf" \\({option}\\)$"):
-                    Link(board).hello(setting=replace(hil_job, **changes).setting)
+            for field, value in (("f_cpu_hz", 8_000_000), ("baud", 9600), ("kernel", "table"), ("min_green_s", 5)):
+                with pytest.raises(WrongFirmware, match=rf" \\(`{field}`\\)$"):
+                    Link(board).hello(setting=replace(hil_job, **{field: value}).setting)
         """
     )
     pytester.runpytest_subprocess("--hil=simavr").assert_outcomes(passed=1)

@@ -37,8 +37,11 @@ def board(
     from hil.boards.simavr import SimavrBoard
     from hil.build.firmware import build_firmware
     from hil.wire.expected_firmware import require_possible
+    from model.policy.file import load_policy
 
     require_possible(F_CPU_HZ, baud)
+    if policy is not None:
+        load_policy(policy)
     loader = bootloader or find_bootloader()
     elf = build_firmware(policy, baud=baud).elf if policy is not None else None
     with SimavrBoard(elf, f_cpu_hz=F_CPU_HZ, baud=baud, bootloader=loader) as chip:

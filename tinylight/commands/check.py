@@ -47,8 +47,10 @@ def check(
 
     Exit code 0: they can be run, though there may be doubts; 1: doubts, with --strict; 2: faults."""
     from streetflow.check import report as checks
+    from streetflow.roadnet.config import check_interval
     from tinylight.json_file import write_json
 
+    check_interval(interval, "check", "interval")
     require_writable(json_file)
     found = checks.files_to_check(places)
     reports = []

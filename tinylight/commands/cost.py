@@ -51,6 +51,8 @@ def cost(
     from model.report.cost_figure import MeasuredPoint, draw, paper_travel_times, table_travel_times
     from tinylight.json_file import write_json
 
+    if intersection is not None and network is None:
+        raise InputError("--intersection", "", "needs --network, which it is an intersection of")
     require_writable(figure, json_file)
     if figure is not None:
         _require_matplotlib()
@@ -93,8 +95,6 @@ def _geometry(network: str | None, intersection: str | None) -> tuple["Geometry"
     from streetflow.networks.catalogue import find_network
 
     if network is None:
-        if intersection is not None:
-            raise InputError("--intersection", "", "needs --network, which it is an intersection of")
         return PAPER_GEOMETRY, "the paper's intersection of Jinan"
     found = signalled_intersections(find_network(network).roadnet_file)
     names = [each.id for each in found]

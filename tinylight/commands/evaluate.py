@@ -47,12 +47,19 @@ def evaluate(
     json_file: JsonOption = None,
 ) -> None:
     """Run an agent over a network's flows without a chip, and print travel time and throughput."""
-    from model.evaluate import RunSettings
+    from model.evaluate import RunSettings, require_agent
     from model.evaluate import evaluate as run
+    from streetflow.control.clearance import require_clearance
+    from streetflow.control.engines import require_engine
     from streetflow.control.environment import Environment
-    from streetflow.networks.catalogue import find_network, parse_flows
+    from streetflow.networks.catalogue import find_network, parse_flows, require_flow_list
     from tinylight.json_file import write_json
 
+    require_engine(engine)
+    if clearance is not None:
+        require_clearance(clearance)
+    require_agent(agent, integer=integer)
+    require_flow_list(flows)
     require_writable(json_file, trips_file)
     measured: list[Mapping[str, float | None]] = []
     trips: list[tuple[int, Trips]] = []

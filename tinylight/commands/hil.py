@@ -1,13 +1,13 @@
 """`tinylight hil`: traffic with the chip in the loop, judged."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from streetflow.errors import InputError
-from streetflow.near import or_else
-from tinylight.commands.options import ClearanceOption, EngineOption, JsonOption, KernelOption
+from tinylight.commands.options import ClearanceOption, EngineOption, JsonOption, KernelOption, option_names
 from tinylight.commands.which_board import port_of
 from tinylight.console import console, progress_bar, require_writable, say, show
 
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from hil.loop.job import Job
     from hil.loop.verdict import Verdict
 
-BOARDS = ("one", "per-intersection")
-
 
 def hil(
+    context: typer.Context,
     board: Annotated[
         str,
         typer.Option(
@@ -76,51 +75,46 @@ def hil(
     8-bit network and answers with the phase. The verdict covers latency (0.1 s), flash and RAM, equality with the integer
     reference on every logit (by their CRC), and the traffic's travel time. Exit code 1 if any verdict fails.
     """
+    from hil.boards import require_board
     from hil.loop.fault_spec import FaultSpec
     from hil.loop.job import Job
+    from hil.loop.job_settings import JobSettings
     from hil.loop.summary import summary_row, summary_table
     from hil.loop.verdict import latency_table, verdict_table
     from model import pretrained_policies
+    from model.policy.file import load_policy
+    from streetflow.networks.catalogue import find_networks, list_networks
     from tinylight.json_file import write_json
 
-    if network:
-        names = network
-    elif policy is not None:
-        from model.policy.file import load_policy
-
-        names = [load_policy(policy).network]
-    else:
-        from streetflow.networks.catalogue import list_networks
-
-        names = [entry.name for entry in list_networks() if entry.name in pretrained_policies()]
-    require_writable(json_file)
-    board = port_of(board)
-    if boards not in BOARDS:
-        raise InputError("--boards", "", f"unknown layout {boards!r}{or_else(boards, BOARDS)}")
+    settings = JobSettings(
+        board=board,
+        engine=engine,
+        f_cpu_hz=f_cpu,
+        baud=baud,
+        clearance=clearance,
+        budget_s=budget,
+        faults=FaultSpec.parse(faults) if faults is not None else None,
+        kernel=kernel,
+        logits=logits,
+        boards=boards,
+        min_green_s=min_green,
+    )
     if boards == "one" and "," in board and not Path(board).exists():
         raise InputError("--board", "", f"{board} are several boards: add --boards per-intersection")
-    jobs = [
-        Job.named(
-            name,
-            flow,
-            policy,
-            board=board,
-            engine=engine,
-            f_cpu_hz=f_cpu,
-            baud=baud,
-            clearance=clearance,
-            budget_s=budget,
-            faults=FaultSpec.parse(faults) if faults is not None else None,
-            kernel=kernel,
-            logits=logits,
-            boards=boards,
-            min_green_s=min_green,
-        )
-        for name in names
-    ]
+    for name in settings.board_names:
+        require_board(name)
+    require_writable(json_file)
+    made_for = [load_policy(policy).network] if policy is not None else None
+    if network:
+        find_networks(network)
+        names = network
+    else:
+        names = made_for or [entry.name for entry in list_networks() if entry.name in pretrained_policies()]
+    settings = replace(settings, board=port_of(board))
+    jobs = [Job.named(name, flow, policy, **vars(settings)) for name in names]
     verdicts = []
     for job in jobs:
-        verdict = _run_with_progress(job)
+        verdict = _run_with_progress(job).naming(option_names(context.command))
         title = f"{job.network.name}, flow {job.flow}, on {job.board} at {job.f_cpu_hz / 1e6:g} MHz, {job.baud} baud"
         show(verdict_table(verdict, title))
         if "latency" in verdict.figures:

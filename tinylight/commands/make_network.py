@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from streetflow.errors import InputError
+from streetflow.errors import FieldError, InputError
 from tinylight.console import say
 
 # What a network made of an existing demand takes; the other options describe a new one.
@@ -81,7 +81,7 @@ def make_network(
     FOLDER gets roadnet.json, flow_0.json ... and network.json, as CityFlow and this program read them."""
     from streetflow.networks.generate_flow import Traffic
     from streetflow.networks.generate_roadnet import Grid
-    from streetflow.networks.write import generated_network, write_network
+    from streetflow.networks.write import generated_network, require_new_folder, require_shifts, write_network
 
     if source is not None:
         unused = [
@@ -94,6 +94,8 @@ def make_network(
             raise InputError(unused[0], "", "describes a new network; with --from there is one already")
         if noise is None:
             raise InputError("--from", "", "makes shifted copies: say by how much with --noise (the paper: 60)")
+        require_shifts(noise, flows, horizon)
+        require_new_folder(folder)
         files = _shifted(source, noise, flows, seed, horizon)
     else:
         grid = Grid(
@@ -112,8 +114,8 @@ def make_network(
             vehicles_per_hour=800 * (rows + columns) if vehicles is None else vehicles,
             main_share=rows / (rows + columns) if main_share is None else main_share,
             westward_share=westward_share,
-            side_turns=_shares(turns if side_turns is None else side_turns),
-            main_turns=_shares(turns),
+            side_turns=_shares("turns", turns) if side_turns is None else _shares("side_turns", side_turns),
+            main_turns=_shares("turns", turns),
             profile=profile,
             routes=routes,
             horizon_s=3600 if horizon is None else horizon,
@@ -136,7 +138,13 @@ def _shifted(source: str, noise_s: int, flows: int, seed: int, horizon_s: int | 
     demand: list[dict[str, Any]] = json.loads(flow_file.read_bytes())
     roadnet = network.roadnet_file.read_bytes()
     return shifted_network(
-        roadnet, demand, noise_s, flows, seed, horizon_s or network.horizon_s, f"{network.name}: {flow_file.name}"
+        roadnet,
+        demand,
+        noise_s,
+        flows,
+        seed,
+        network.horizon_s if horizon_s is None else horizon_s,
+        f"{network.name}: {flow_file.name}",
     )
 
 
@@ -145,9 +153,9 @@ def _whole(length_m: float) -> float:
     return int(length_m) if length_m.is_integer() else length_m
 
 
-def _shares(text: str) -> tuple[float, float]:
+def _shares(field: str, text: str) -> tuple[float, float]:
     try:
         left, right = (float(part) for part in text.split(","))
     except ValueError:
-        raise InputError("--turns", "", f"{text!r} is not two shares such as 0.2,0.15") from None
+        raise FieldError(field, f"{text!r} is not two shares such as 0.2,0.15") from None
     return left, right

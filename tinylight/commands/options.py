@@ -1,9 +1,17 @@
 """Options that several commands have."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from streetflow.errors import InputError, fields_from
+from streetflow.networks.catalogue import UnknownNetwork
+
+FIELDS = {"f_cpu_hz": "f_cpu", "budget_s": "budget", "policy_file": "policy"}
+"""Fields of domain code (of `hil.loop.job.Job` and others) whose parameter of a command has another name."""
 
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Also write the result as JSON to this file.")]
 NetworkOption = Annotated[
@@ -36,3 +44,35 @@ ClearanceOption = Annotated[
         "Default: what the policy was trained with.",
     ),
 ]
+
+
+def option_names(command: Any) -> Mapping[str, str]:
+    """What each field that a command's options set is called on its command line, such as f_cpu_hz: --f-cpu."""
+    options = {each.name: each.opts[0] for each in command.params if each.param_type_name == "option"}
+    return options | {field: options[name] for field, name in FIELDS.items() if name in options}
+
+
+@contextmanager
+def options_named(context: Any) -> Iterator[None]:
+    """Errors of domain code about a field or an unknown network name the command's option that it was given by."""
+    options = option_names(context.command)
+
+    def source(field: str) -> tuple[str, str] | None:
+        return (options[field], "") if field in options else None
+
+    try:
+        with fields_from(source):
+            yield
+    except UnknownNetwork as fault:
+        given = (name for name, value in context.params.items() if fault.file in _names(value) and name in options)
+        option = next(given, None)
+        if option is None:
+            raise
+        raise InputError(options[option], fault.file, fault.fault) from None
+
+
+def _names(value: object) -> list[str]:
+    """Of an option's value: a name, several with commas, or a list of names."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",")]
+    return [name for each in value for name in _names(each)] if isinstance(value, list | tuple) else []

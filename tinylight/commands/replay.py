@@ -33,6 +33,7 @@ def replay(
     It opens in any browser and needs no server and no network.
     """
     from model.evaluate import make_controller
+    from streetflow.control.clearance import require_clearance
     from streetflow.control.environment import Environment
     from streetflow.engine.cityflow_names import Engine
     from streetflow.networks.catalogue import find_network
@@ -40,9 +41,11 @@ def replay(
     from streetflow.page.write import write_replay_page
     from tinylight.json_file import write_json
 
+    if clearance is not None:
+        require_clearance(clearance)
+    controller, name, policy_clearance = make_controller(agent, integer=None)
     require_writable(out, json_file)
     found = find_network(network)
-    controller, name, policy_clearance = make_controller(agent, integer=None)
     environment = Environment(found, flow, features=controller.features, clearance=clearance or policy_clearance)
     end_s = environment.horizon_s if seconds is None else min(start_s + seconds, environment.horizon_s)
     if start_s >= end_s:

@@ -23,7 +23,7 @@ def share(
     host, colon, number = listen.rpartition(":")
     if not colon or not number.isdecimal() or len(number) > 5 or int(number) > 65_535:
         raise InputError("--listen", "", f"{listen!r} is not HOST:PORT")
-    if is_no_port(port):
-        raise InputError(port, "", NO_PORT)
+    if is_no_port(port) or "://" in port:
+        raise InputError(port, "", f"{NO_PORT} of this machine" if "://" in port else NO_PORT)
     server = PortServer(port, host, int(number))
     run_until_stopped(f"{port} is at {server.url}. Ctrl-C ends it.", server.run, server.stop)

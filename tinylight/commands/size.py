@@ -29,7 +29,7 @@ def size(
 
     The stack is the deepest that it can be, proven from the machine code. Exit code 1 if it doesn't fit.
     """
-    from hil.build.firmware import build_firmware
+    from hil.build.firmware import build_firmware, require_kernel
     from hil.build.footprint import measure
     from hil.build.size_change import read_sizes, size_table
     from hil.loop.job import trained_policy
@@ -38,8 +38,9 @@ def size(
     from model.policy.file import load_policy
     from tinylight.json_file import write_json
 
-    require_writable(json_file)
     require_possible(f_cpu, baud)
+    require_kernel(kernel, native=False)
+    require_writable(json_file)
     before = None if against is None else read_sizes(against)
     file = policy or trained_policy(network)
     parameters = sum(part.n_parameters for part in load_policy(file).intersections)

@@ -70,19 +70,23 @@ def table(
     Mean and population deviation of travel time and throughput, with the paper's figures beside ours. All cores are used.
     """
     from model.report.compare import by_network, default_reference, table_rows
-    from model.report.tasks import expand_models, plan, planned_cells, planned_labels
+    from model.report.tasks import expand_models, plan, planned_cells, row_labels
     from model.report.write import ordered, write_report
-    from streetflow.networks.catalogue import find_network, parse_flows
+    from streetflow.networks.catalogue import find_networks, parse_flows, require_flow_list
 
+    chosen_models = expand_models(models)
+    names = _network_names(networks)
+    require_flow_list(flows)
+    if reference is not None:
+        _require_row(reference, row_labels(chosen_models))
     require_folder(work)
     stem = out or work / "table"
     if out is not None or work.is_dir():  # else the folder is made by the runs
         require_writable(*(stem.with_suffix(suffix) for suffix in (".csv", ".json", ".md")))
-    names = ordered(_networks(networks))
-    count = min(len(find_network(name).flow_files) for name in names)
-    tasks, dashes = plan(names, expand_models(models), parse_flows(flows, count))
+    count = min(len(network.flow_files) for network in find_networks(names))
+    tasks, dashes = plan(ordered(names), chosen_models, parse_flows(flows, count))
     if reference is not None:
-        _require_row(reference, planned_labels(tasks))
+        _require_row(reference, row_labels(task.model for task in tasks))
     if not report_only:
         _run(tasks, work, processes)
     cells = planned_cells(tasks, work)
@@ -127,14 +131,13 @@ def _require_row(reference: str, labels: list[str]) -> None:
         raise InputError("--reference", "", f"no row {reference!r}{or_else(reference, dict.fromkeys(labels))}")
 
 
-def _networks(text: str) -> list[str]:
+def _network_names(text: str) -> list[str]:
     from model.report.paper_table import PAPER_NETWORKS
-    from streetflow.networks.catalogue import find_network
 
     names = list(PAPER_NETWORKS) if text == "paper" else [name.strip() for name in text.split(",")]
     if "" in names:
         raise InputError("--networks", "", f"{text!r} leaves a name empty")
-    return [find_network(name).name for name in dict.fromkeys(names)]
+    return list(dict.fromkeys(names))
 
 
 def _expected_end(bar: Progress, task: TaskID) -> str:

@@ -3,13 +3,14 @@
 import ast
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from streetflow.errors import InputError
+from streetflow.errors import InputError, fields_from
 from streetflow.near import or_else
 from tinylight.commands.options import JsonOption, NetworkOption
 from tinylight.console import progress_bar, require_writable, say, show
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from streetflow.networks.catalogue import Network
 
 DEVICES = ("cpu", "cuda")
+TINYLIGHT = "TinyLight"
 
 
 def train(
@@ -31,7 +33,7 @@ def train(
             help="TinyLight, or a baseline of the paper: EcoLight, CoLight, FRAP, MPLight, TLRP. A baseline takes --flow, "
             "--seed and --clearance, and FILE is its weights (npz).",
         ),
-    ] = "TinyLight",
+    ] = TINYLIGHT,
     flow: Annotated[int, typer.Option(metavar="K", min=0, help="Demand to train on: flow_K.json.")] = 0,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of all randomness: same seed, same file.")] = 0,
     replicas: Annotated[
@@ -112,25 +114,26 @@ def train(
     except ImportError as fault:
         raise InputError("tinylight train", "", "needs PyTorch: pip install 'tinylight-hil[train]'") from fault
     from model.policy.file import CHIP_INPUTS
-    from model.search.config import TrainingConfig, settings_from
+    from model.search.config import TrainingConfig
     from model.train.log import write_log
     from model.train.search_and_refine import EpisodeRow, Execution, TrainingProgress
     from model.train.train_policy import PolicySettings, searched_features, train_policy
-    from streetflow.networks.catalogue import find_network, parse_flows
+    from streetflow.control.clearance import require_clearance
+    from streetflow.control.features import feature_list, resolve_features
+    from streetflow.networks.catalogue import find_network, parse_flows, require_flow_list
     from tinylight.json_file import write_json
 
     if device not in DEVICES:
         raise InputError("--device", "", f"unknown device {device!r}{or_else(device, DEVICES)}")
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("--device", "", "PyTorch finds no CUDA device here")
-    checkpoint = out.with_name(f"{out.name}.checkpoint")
-    require_writable(out, checkpoint, log, json_file)
-    found = find_network(network)
-    found.flow_file(flow)
-    if model != "TinyLight":
-        _require_baseline_options(context)
-        _train_baseline(model, found, flow, seed, clearance, out)
-        return
+    if model != TINYLIGHT:
+        _require_baseline(model, context)
+    require_clearance(clearance)
+    resolve_features(feature_list(features))
+    if also_flows:
+        require_flow_list(also_flows, "also_flows")
+    changes = _changes(settings or [])
     options: dict[str, Any] = dict(
         search_episodes=search_episodes,
         refine_episodes=refine_episodes,
@@ -139,22 +142,31 @@ def train(
         max_flash_bytes=max_flash_bytes,
         kept_features=kept_features,
         kept_episodes=kept_episodes,
-        also_flows=tuple(parse_flows(also_flows, len(found.flow_files), "--also-flows")) if also_flows else (),
         share=share,
         double_q=double_q,
         updates_per_decision=updates_per_decision,
         halve_every=halve_every,
         rounded_episodes=rounded_episodes,
     )
-    changes = _changes(settings or [])
+
+    def source(field: str) -> tuple[str, str] | None:
+        return (f"--set: {field}", "") if field in changes else None
+
+    with fields_from(source):
+        config = TrainingConfig(**(options | changes))
+    checkpoint = out.with_name(f"{out.name}.checkpoint")
+    require_writable(out, checkpoint, log, json_file)
+    found = find_network(network)
+    found.flow_file(flow)
+    if model != TINYLIGHT:
+        _train_baseline(model, found, flow, seed, clearance, out)
+        return
+    if also_flows and "also_flows" not in changes:
+        config = replace(config, also_flows=tuple(parse_flows(also_flows, len(found.flow_files), "also_flows")))
     resume_from = checkpoint if checkpoint.is_file() else None
     rows: list[EpisodeRow] = []
 
-    def source(name: str) -> tuple[str, str]:
-        return (f"--{name.replace('_', '-')}" if name in options.keys() - changes else f"--set: {name}"), ""
-
-    with settings_from(source), progress_bar() as bar:
-        config = TrainingConfig(**(options | changes))
+    with fields_from(source), progress_bar() as bar:
         task = bar.add_task(f"training on {network}, flow {flow}", total=search_episodes + refine_episodes)
 
         def told(state: TrainingProgress) -> None:
@@ -215,8 +227,11 @@ def _changes(settings: Sequence[str]) -> dict[str, Any]:
     return changes
 
 
-def _require_baseline_options(context: typer.Context) -> None:
-    """InputError for an option that would be without effect."""
+def _require_baseline(model: str, context: typer.Context) -> None:
+    """InputError for an unknown model, and for an option that would be without effect."""
+    from model.baselines.registry import require_baseline
+
+    require_baseline(model)
     for option in context.command.params:
         source = context.get_parameter_source(option.name or "")
         given = source is not None and source.name == "COMMANDLINE"
