@@ -5,11 +5,12 @@ its Verdict). Tests that use them, or are marked `hil`, are skipped with the rea
 asked for and is not there, they fail. All verdicts reached are printed at the end and written into the JUnit report.
 """
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from hil.loop.verdict import Verdict
     from streetflow.errors import InputError
 
+EMULATED = ("simavr", "host")  # as of hil.boards, which takes long to import
+GROUPED = "loadgroup"  # of pytest-xdist's --dist
+GROUP = "hil"  # of the tests of one port
+IN_USE = "in use"  # what hil.boards.port_trouble says of a port that another process has open
+ONE_WORKER = f"; a port serves one worker of pytest-xdist: use -n without --dist, or --dist={GROUPED}"
 NO_BOARD = "needs a board: run pytest with --hil=simavr, --hil=host or --hil=PORT (a serial port or pyserial URL)"
 FIXTURES = {"board", "closed_loop", "hil_job"}
 OPTIONS = {
@@ -31,7 +37,9 @@ OPTIONS = {
     "faults": "--hil-faults",
     "kernel": "--hil-kernel",
 }  # fields of hil.loop.job.Job, and which option sets them
-RUN_PROPERTY = "hil.run"  # of a test's report: a row of the summary; reports also come from the workers of pytest-xdist
+RUN_PROPERTY = "hil.run"  # of a test's report: a run in plain text
+ROWS = pytest.StashKey[list[list[str]]]()  # of a test: its runs as rows of the summary
+REPORTED_ROWS = "hil_rows"  # the same in its report, which may come from a worker of pytest-xdist
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -87,12 +95,55 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "hil: needs a board; runs with --hil=simavr, --hil=host or --hil=PORT")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--hil") is not None:
-        return
-    for item in items:
-        if item.get_closest_marker("hil") or _uses_our_fixture(item):
+@pytest.hookimpl(wrapper=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
+    """With -n alone, tests are dealt out by groups, so that those of one port run in one worker."""
+    several = getattr(config.option, "numprocesses", None) is not None
+    if several and _is_port(config) and config.option.dist == "no" and not config.option.distload:
+        config.option.dist = GROUPED
+    if getattr(config, "workerinput", {}).get(GROUPED):
+        config.option.loadgroup = True  # a worker has read the command line anew
+    return (yield)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tells a worker of pytest-xdist how tests are dealt out."""
+    node.workerinput[GROUPED] = node.config.option.dist == GROUPED
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
+    ours = [item for item in items if item.get_closest_marker("hil") or _uses_our_fixture(item)]
+    if config.getoption("--hil") is None:
+        for item in ours:
             item.add_marker(pytest.mark.skip(reason=NO_BOARD))
+    result = yield
+    if _is_port(config) and config.getoption(GROUPED, False):
+        for item in ours:
+            _put_into_group(item)
+    return result
+
+
+def _put_into_group(item: pytest.Item) -> None:
+    """As pytest-xdist does with its mark xdist_group: by the end of the test's id. Its version 3.8 sets the attribute that ids
+    had before pytest 9.2, so that with that one its groups are without effect."""
+    nodeid: Any = f"{item.nodeid}@{GROUP}"
+    if hasattr(item, "_id"):
+        item._id = type(item._id).parse(nodeid)
+    else:
+        item._nodeid = nodeid  # type: ignore[attr-defined]
+
+
+def _is_port(config: pytest.Config) -> bool:
+    """Whether the board is behind a port, which one process at a time can open."""
+    board = config.getoption("--hil")
+    return board is not None and board not in EMULATED
+
+
+def _ungrouped(config: pytest.Config) -> bool:
+    """Whether this is one of several workers of pytest-xdist that may all get tests of the same port."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1 and not config.getoption(GROUPED, False)
 
 
 def _uses_our_fixture(item: pytest.Item) -> bool:
@@ -121,7 +172,8 @@ def _told(fault: "InputError", config: pytest.Config) -> str:
     """The fault with the option's name in front of an option's value."""
     values = {name: config.getoption(name) for name in OPTIONS.values()}
     option = next((name for name, value in values.items() if value and Path(str(value)) == Path(fault.file)), None)
-    return f"{option}: {fault}" if option else str(fault)
+    shared = option == OPTIONS["board"] and IN_USE in fault.fault and _ungrouped(config)
+    return f"{option}: {fault}{ONE_WORKER if shared else ''}" if option else str(fault)
 
 
 @pytest.fixture(scope="session")
@@ -154,44 +206,61 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
 
 @pytest.fixture(scope="session")
 def board(request: pytest.FixtureRequest, hil_job: "Job") -> Iterator["Board"]:
-    """The board that was asked for, open, holding the firmware of the policy."""
+    """The board that was asked for, open, greeted, holding the firmware of the policy."""
     from hil.boards import open_board
     from hil.loop.job import build
+    from hil.wire.link import Link
+    from hil.wire.probe import handshake_fault
+    from hil.words import named
 
     with _bad_input_told(request.config):
         firmware, _ = build(hil_job)
         opened = open_board(hil_job.board, firmware, f_cpu_hz=hil_job.f_cpu_hz, baud=hil_job.baud)
     with opened:
+        fault = handshake_fault(Link(opened, budget_s=hil_job.budget_s), firmware.policy_sha256, hil_job.setting)
+        if fault is not None:
+            raise pytest.fail.Exception(f"{OPTIONS['board']}: {hil_job.board}: {named(fault, OPTIONS)}", pytrace=False)
         yield opened
 
 
 @pytest.fixture
 def closed_loop(request: pytest.FixtureRequest, hil_job: "Job") -> Callable[..., "Verdict"]:
     """closed_loop(**changes) runs the job, with fields of `hil.loop.job.Job` changed, and returns its Verdict."""
-    from hil.boards import SerialBoard
     from hil.loop.job import run_job
-    from hil.loop.summary import summary_row
+    from hil.loop.summary import summary_row, summary_text
 
     def run(**changes: object) -> "Verdict":
         job = replace(hil_job, **changes)  # type: ignore[arg-type]
-        opened = request.getfixturevalue("board") if job.board == hil_job.board else None
+        shared = job.board == hil_job.board and job.board not in EMULATED  # a port can't be opened twice
+        opened = request.getfixturevalue("board") if shared else None
         with _bad_input_told(request.config):
-            verdict = run_job(job, opened=opened if isinstance(opened, SerialBoard) else None)  # a port can't be opened twice
+            verdict = run_job(job, opened=opened)
         verdict = verdict.naming(OPTIONS)
         for check in verdict.checks:
             shown = f"{check.outcome}: {check.measured} (limit {check.limit})"
             request.node.user_properties.append((f"hil.{check.name}", shown))
         label = f"{job.network.name}/{job.flow} {job.board}\n{job.f_cpu_hz / 1e6:g} MHz {job.baud} baud"
-        request.node.user_properties.append((RUN_PROPERTY, summary_row(label, verdict)))
+        row = summary_row(label, verdict)
+        request.node.user_properties.append((RUN_PROPERTY, summary_text(row)))
+        request.node.stash.setdefault(ROWS, []).append(row)
         return verdict
 
     return run
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.when == "call":
+        setattr(report, REPORTED_ROWS, item.stash.get(ROWS, []))
+    return report
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
-    properties = [entry for report in reports if getattr(report, "when", "") == "call" for entry in report.user_properties]
-    rows = [value for name, value in properties if name == RUN_PROPERTY]
+    rows = [row for report in reports for row in getattr(report, REPORTED_ROWS, [])]
     if not rows:
         return
     from rich.console import Console

@@ -5,7 +5,6 @@ link repeats HELLO until the firmware answers. Times include the USB bridge's sh
 """
 
 import contextlib
-import re
 import time
 from typing import ClassVar, Literal
 
@@ -60,7 +59,7 @@ class SerialBoard(Board):
             port.open()
             with contextlib.suppress(AttributeError, OSError, ValueError):  # Linux alone has it, and not for every driver
                 port.set_low_latency_mode(True)
-        except (ValueError, OSError, re.error) as fault:  # SerialException is an OSError; hwgrep:// has a pattern
+        except Exception as fault:  # pyserial's handlers of URLs raise whatever a part of the URL makes them stumble over
             if port is not None:
                 with contextlib.suppress(OSError):
                     port.close()

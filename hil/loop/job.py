@@ -35,8 +35,8 @@ from hil.loop.verdict import (
 )
 from hil.wire.exchange import Counters
 from hil.wire.expected_firmware import Setting, kernel_name
-from hil.wire.link import GarbageAnswer, Link, LinkError, NoAnswer
-from hil.wire.probe import answering_baud
+from hil.wire.link import Link, LinkError
+from hil.wire.probe import handshake_fault
 from hil.words import counted
 from model import pretrained_policy
 from model.policy.agent import check_policy_fits, kept_features
@@ -229,12 +229,8 @@ def _judge(
     line_us = line_time_us(policy, job.baud)
     most_cycles = most_decision_cycles(policy)
     links = [Link(chip.board, budget_s=job.budget_s, most_decision_cycles=most_cycles) for chip in chips]
-    fault = None
-    try:
-        for link, chip in zip(links, chips, strict=True):
-            link.hello(chip.policy_sha256, job.setting)
-    except LinkError as error:
-        fault = f"{type(error).__name__}: {error}{_other_baud(error, chips)}"
+    greeted = (handshake_fault(link, chip.policy_sha256, job.setting) for link, chip in zip(links, chips, strict=True))
+    fault = next((each for each in greeted if each is not None), None)
     description = chips[0].board.description if len(chips) == 1 else f"{len(chips)} boards: {chips[0].board.description}"
     kernels = [
         chip.kernel if link.greeting is None else kernel_name(link.greeting) for link, chip in zip(links, chips, strict=True)
@@ -274,16 +270,6 @@ def _judge(
     figures["link"] = asdict(counters)
     figures["faults"] = injected
     return Verdict(checks, provenance, figures, result.records)
-
-
-def _other_baud(fault: LinkError, chips: Sequence[_Chip]) -> str:
-    """Where a real board is silent or talks garbage: the baud rate at which it answers, as the end of a message."""
-    if not isinstance(fault, NoAnswer | GarbageAnswer):
-        return ""
-    for board in (chip.board for chip in chips):
-        if isinstance(board, SerialBoard) and (baud := answering_baud(board)):
-            return f"; not at {board.baud} baud, but at {baud} the board answers: use `baud` {baud}"
-    return ""
 
 
 def _slowest_cycles(links: Sequence[Link], result: LoopResult) -> int:

@@ -1,5 +1,6 @@
 """Many verdicts side by side: one line each, for pytest's summary and for runs over several networks."""
 
+import re
 from collections.abc import Iterable
 
 from rich import box
@@ -29,6 +30,13 @@ def summary_row(label: str, verdict: Verdict) -> list[str]:
         str(equal or "-"),
         f"{traffic['average_travel_time_s']:.2f}" if traffic else "-",
     ]
+
+
+def summary_text(row: list[str]) -> str:
+    """A row of `summary_row` as one line of plain text."""
+    label, outcome, *figures = (re.sub(r"\[[^]]*\]", "", cell).replace("\n", " ") for cell in row)
+    named = (f"{heading.replace(chr(10), ' ')} {figure}" for heading, figure in zip(HEADINGS, figures, strict=True))
+    return f"{label}: {outcome}; {', '.join(named)}"
 
 
 def summary_table(rows: Iterable[list[str]], title: str | None = None) -> Table:

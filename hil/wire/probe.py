@@ -1,13 +1,31 @@
-"""At which baud rate a silent board answers after all."""
+"""Greeting a board, and what can be found out about one that does not answer as it should."""
 
 import contextlib
 
-from hil.boards.faults import BoardDied, LinkError
+from hil.boards.faults import BoardDied, GarbageAnswer, LinkError, NoAnswer
 from hil.boards.serial import SerialBoard
+from hil.wire.expected_firmware import Setting
 from hil.wire.link import Link
 
 COMMON_BAUDS = (115_200, 500_000, 1_000_000, 250_000, 57_600, 38_400, 19_200, 9_600)
 PATIENCE_S = 0.6  # two HELLOs; the board has booted by then
+
+
+def handshake_fault(link: Link, policy_sha256: str, setting: Setting) -> str | None:
+    """Greets the board. What is wrong with it, and the remedy as far as one is known; None for the board that was expected.
+
+    Where a real board is silent or sends garbage, the remedy is the baud rate at which it answers. Fields of
+    `hil.loop.job.Job` stand in backticks.
+    """
+    try:
+        link.hello(policy_sha256, setting)
+    except LinkError as fault:
+        text = f"{type(fault).__name__}: {fault}"
+        board = link.board
+        if isinstance(fault, NoAnswer | GarbageAnswer) and isinstance(board, SerialBoard) and (baud := answering_baud(board)):
+            text += f"; not at {board.baud} baud, but at {baud} the board answers: use `baud` {baud}"
+        return text
+    return None
 
 
 def answering_baud(board: SerialBoard) -> int | None:
@@ -25,11 +43,9 @@ def _answering_baud(board: SerialBoard) -> int | None:
             if baud == own:
                 continue
             board.set_line_rate(baud)
-            try:
+            with contextlib.suppress(LinkError):
                 Link(board).hello(patience_s=PATIENCE_S)
-            except LinkError:
-                continue
-            return baud
+                return baud
         return None
     finally:
         board.set_line_rate(own)

@@ -42,10 +42,10 @@ class Late:
 Answer = Callable[[Frame], Iterable[bytes | Late]]
 
 
-def reply_to(request: Frame) -> bytes:
+def reply_to(request: Frame, hello: HelloReply = HELLO) -> bytes:
     """What a sound firmware answers."""
     payload = {
-        MessageType.HELLO: encode_hello_reply(HELLO),
+        MessageType.HELLO: encode_hello_reply(hello),
         MessageType.DECIDE: encode_decide_reply(DECISION),
         MessageType.GET: encode_logits(LOGITS),
         MessageType.STATS: encode_stats_reply(STATS),

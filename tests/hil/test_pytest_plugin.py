@@ -1,9 +1,17 @@
 """pytest --hil: skipped with the reason without it, a failure when the board is missing, a table at the end."""
 
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
+import serial
 
 from model import pretrained_policy
 from model.policy.file import load_policy, save_policy
+from tests.helpers.board_server import Server, firmware
+from tests.helpers.fake_board import HELLO
 
 pytest_plugins = ["pytester"]
 
@@ -97,6 +105,12 @@ def test_verdicts_are_printed_and_reported(suite: pytest.Pytester) -> None:
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["*hardware in the loop*", "*crossing/0 simavr*"])
     report = (suite.path / "report.xml").read_text()
+    run = re.search('name="hil.run" value="([^"]*)"', report)
+    assert run is not None and re.fullmatch(
+        r"crossing/0 simavr 16 MHz 500000 baud: pass; compute cycles [0-9,]+, response ms [0-9.]+, round trip ms [0-9.]+, "
+        r"flash B \d+, RAM B \d+, equal 180/180, travel time s [0-9.]+",
+        run[1],
+    )
     assert 'name="hil.latency"' in report and 'name="hil.equality" value="pass: 180 of 180' in report
 
 
@@ -148,3 +162,98 @@ def test_a_firmware_built_otherwise_is_refused_with_the_field_of_the_job(pyteste
         """
     )
     pytester.runpytest_subprocess("--hil=simavr").assert_outcomes(passed=1)
+
+
+ALIVE = """
+    def test_board_is_alive(board):
+        assert board.is_open
+"""
+
+
+def test_a_port_where_nothing_answers_fails_in_setup(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ALIVE)
+    result = pytester.runpytest_subprocess("--hil=loop://")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["--hil: loop://: *Answer: *"])
+    result.stdout.no_fnmatch_line("*.py:[0-9]*")
+
+
+def test_a_board_with_another_policy_or_firmware_fails_in_setup(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ALIVE)
+    sha256 = load_policy(pretrained_policy("crossing")).sha256
+    for hello, told in (
+        (HELLO, f"WrongPolicy: the board holds policy {HELLO.policy_sha256[:12]}, not {sha256[:12]}: *"),
+        (
+            replace(HELLO, policy_sha256=sha256, f_cpu_hz=8_000_000),
+            "WrongFirmware: *its clock is 8000000 Hz, not 16000000 Hz (--hil-f-cpu)",
+        ),
+    ):
+        server = Server(firmware(hello))
+        result = pytester.runpytest_subprocess(f"--hil={server.url}")
+        server.hang_up()
+        result.assert_outcomes(errors=1)
+        result.stdout.fnmatch_lines([f"--hil: {server.url}: {told}"])
+
+
+def test_a_board_that_answers_is_greeted(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ALIVE)
+    server = Server(firmware(replace(HELLO, policy_sha256=load_policy(pretrained_policy("crossing")).sha256)))
+    pytester.runpytest_subprocess(f"--hil={server.url}").assert_outcomes(passed=1)
+    server.hang_up()
+
+
+@pytest.mark.parametrize("board", ["host", "simavr"])
+def test_emulated_boards_are_greeted_too(pytester: pytest.Pytester, board: str) -> None:
+    pytester.makepyfile(ALIVE)
+    pytester.runpytest_subprocess(f"--hil={board}").assert_outcomes(passed=1)
+
+
+WORKERS = """
+    import os
+    import pytest
+
+    @pytest.mark.parametrize("number", range(6))
+    def test_worker(request, number):
+        request.node.user_properties.append(("worker", os.environ["PYTEST_XDIST_WORKER"]))
+
+    @pytest.mark.hil
+    @pytest.mark.parametrize("number", range(6))
+    def test_port(record_property, number):
+        record_property("port", os.environ["PYTEST_XDIST_WORKER"])
+
+    def test_open(board):
+        pass
+"""
+
+
+@pytest.fixture
+def port() -> Iterator[str]:
+    """A port that is open already, as in another worker; nothing answers there."""
+    master, slave = os.openpty()
+    name = os.ttyname(slave)
+    os.close(slave)
+    with serial.Serial(name, exclusive=True):
+        yield name
+    os.close(master)
+
+
+def workers(pytester: pytest.Pytester, *options: str) -> set[str]:
+    """The workers that ran tests marked hil."""
+    pytester.runpytest_subprocess(*options, "-n", "2", "--junitxml=report.xml", "--strict-markers")
+    return set(re.findall('name="port" value="(gw.)"', (pytester.path / "report.xml").read_text()))
+
+
+def test_tests_of_one_port_run_in_one_worker(pytester: pytest.Pytester, port: str) -> None:
+    pytest.importorskip("xdist")
+    pytester.makepyfile(WORKERS)
+    advice = "use -n without --dist, or --dist=loadgroup"
+    for options in ([], ["--dist=loadgroup"]):
+        assert len(workers(pytester, f"--hil={port}", *options)) == 1
+        report = (pytester.path / "report.xml").read_text()
+        assert "is in use by another program" in report and advice not in report
+    assert len(workers(pytester, f"--hil={port}", "--dist=load")) == 2
+    report = (pytester.path / "report.xml").read_text()
+    assert re.search(
+        f"--hil: {port}: is in use by another program: .*; a port serves one worker of pytest-xdist: {advice}", report
+    )
+    assert len(workers(pytester, "--hil=host")) == 2, "each worker has an emulated board of its own"

@@ -17,57 +17,14 @@ import serial.rfc2217
 from hil.boards import SerialBoard, open_board
 from hil.boards.faults import BoardDied
 from hil.boards.find_port import find_port
+from hil.wire.expected_firmware import Setting
 from hil.wire.link import Link, NoAnswer, WrongPolicy
-from hil.wire.protocol import FrameSplitter, decode_frame
+from hil.wire.probe import answering_baud, handshake_fault
 from streetflow.errors import InputError
-from tests.helpers.fake_board import DECISION, HELLO, SHA256, STATS, reply_to
+from tests.helpers.board_server import Responder, Server, booting_firmware, firmware
+from tests.helpers.fake_board import DECISION, HELLO, SHA256, STATS
 
-Responder = Callable[[bytes], bytes]
 BAUD = 115_200
-
-
-def firmware() -> Responder:
-    """Answers requests as a sound firmware does."""
-    splitter = FrameSplitter()
-    return lambda data: b"".join(reply_to(decode_frame(frame)) for frame in splitter.feed(data))
-
-
-def booting_firmware(swallowed: int) -> Responder:
-    """A bootloader that swallows the first requests and says something of its own, then the firmware."""
-    answer, seen = firmware(), 0
-
-    def respond(data: bytes) -> bytes:
-        nonlocal seen
-        seen += 1
-        return b"\x14\x10" if seen <= swallowed else answer(data)
-
-    return respond
-
-
-class Server:
-    """One TCP connection, answered by a responder in a thread."""
-
-    def __init__(self, respond: Responder, greeting: bytes = b"") -> None:
-        self._respond, self._greeting = respond, greeting
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._connection: socket.socket | None = None
-        self.url = f"socket://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        with contextlib.suppress(OSError):
-            self._connection, _ = self._listener.accept()
-            self._connection.sendall(self._greeting)
-            while data := self._connection.recv(4096):
-                self._connection.sendall(self._respond(data))
-
-    def hang_up(self) -> None:
-        if self._connection is not None:
-            with contextlib.suppress(OSError):
-                self._connection.shutdown(socket.SHUT_RDWR)
-            self._connection.close()
-        self._listener.close()
 
 
 @pytest.fixture
@@ -262,6 +219,101 @@ def test_a_server_that_is_not_there() -> None:
         number = unused.getsockname()[1]
     with pytest.raises(InputError, match="is the server running"):
         SerialBoard(f"socket://127.0.0.1:{number}", baud=BAUD).open()
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("rfc2217://host", "names no port: rfc2217://HOST:PORT"),
+        ("RFC2217://host:", "names no port: rfc2217://HOST:PORT"),
+        ("rfc2217://:4000", "names no host: rfc2217://HOST:PORT"),
+        ("rfc2217://host:0", "names no port: rfc2217://HOST:PORT"),
+        ("rfc2217://host:70000", "must be rfc2217://HOST:PORT (Port out of range 0-65535)"),
+        ("socket://host", "names no port: socket://HOST:PORT"),
+        ("socket://", "names no host: socket://HOST:PORT"),
+        ("socket://host:port", "must be socket://HOST:PORT ("),
+        ("socket://[::1", "must be socket://HOST:PORT ("),
+        ("hwgrep://(", "can't be opened"),
+        ("hwgrep://no-such-thing", "can't be opened"),
+        ("alt:///dev/null?class=none", "pyserial doesn't know this kind of URL"),
+        ("spy:///dev/tty-that-is-not-there", "can't be opened"),
+        ("loop://?logging=none", "can't be opened"),
+        ("cp2110://0", ""),  # where the module hid is missing, pyserial doesn't know this kind
+    ],
+)
+def test_urls_that_lead_nowhere_are_one_line(url: str, fault: str) -> None:
+    with pytest.raises(InputError) as caught:
+        open_board(url, None, f_cpu_hz=16_000_000, baud=BAUD)
+    assert str(caught.value).startswith(f"{url}: {fault}") and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("greeting", [b"", b"Port already in use\r\n"])
+def test_a_server_that_ends_the_connection_at_once(greeting: bytes) -> None:
+    """However far the harness gets before it notices: one line."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    connection.sendall(greeting)
+                    connection.shutdown(socket.SHUT_RDWR)
+                    connection.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"socket://127.0.0.1:{listener.getsockname()[1]}"
+        seen = set()
+        for _ in range(20):
+            try:
+                board = open_board(url, None, f_cpu_hz=16_000_000, baud=BAUD)
+            except InputError as fault:
+                seen.add(str(fault))
+                continue
+            with board:
+                fault = handshake_fault(Link(board), SHA256, Setting())
+            assert fault is not None and "\n" not in fault and "cable" not in fault
+        said = f", with {greeting.decode().strip()!a}" if greeting else ""  # which an early end may swallow
+        assert seen <= {f"{url}: the port was closed as soon as it was open{each}: is it in use there?" for each in ("", said)}
+
+
+def test_a_connection_that_has_ended_when_the_port_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first read finds it out."""
+
+    class Ended:
+        timeout, baudrate = 0.0, 0
+        in_waiting = 5
+
+        def __init__(self) -> None:
+            self.left = [b"busy\n"]
+            self.closed = False
+
+        def open(self) -> None:
+            pass
+
+        def close(self) -> None:
+            self.closed = True
+
+        def read(self, size: int) -> bytes:
+            if not self.left:
+                raise serial.SerialException("socket disconnected")
+            return self.left.pop()
+
+    port = Ended()
+    monkeypatch.setattr(serial, "serial_for_url", lambda *_, **__: port)
+    board = SerialBoard("socket://bench:5010", baud=BAUD)
+    with pytest.raises(InputError, match="socket://bench:5010: the port was closed as soon as it was open, with 'busy': is it"):
+        board.open()
+    assert port.closed and not board.is_open
+
+
+def test_a_board_that_dies_while_other_rates_are_tried(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
+    with SerialBoard(serve(firmware()).url, baud=BAUD) as board:
+
+        def fail(rate: int) -> None:
+            raise BoardDied("gone")
+
+        monkeypatch.setattr(board, "set_line_rate", fail)
+        assert answering_baud(board) is None
 
 
 def test_permission_denied_names_the_group(monkeypatch: pytest.MonkeyPatch, pty_port: tuple[int, str]) -> None:
