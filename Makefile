@@ -9,7 +9,7 @@ ARGS ?=
 # The data-set folder beside a checkout is used when it is there; TINYLIGHT_DATA names others.
 export TINYLIGHT_DATA ?= $(abspath $(wildcard ../shared/datasets))
 
-.PHONY: help setup hil test lint bench fuzz clean
+.PHONY: help setup hil test lint docs bench fuzz clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,11 @@ test: setup $(VENV)/.ready-test  ## Run all tests, those on the emulated chip in
 
 lint: $(VENV)/.ready-test  ## ruff and mypy
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+docs: $(VENV)/.ready-hil  ## Build the documentation site into build/site (strict: a warning is a fault)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "build/site/index.html"
 
 bench: $(VENV)/.ready-test  ## Measure speed (pytest-benchmark)
 	$(BIN)/python -m pytest benchmarks --benchmark-only $(ARGS)
