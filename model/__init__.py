@@ -1,9 +1,7 @@
-"""TinyLight's model: super-graph, learning, sub-graph extraction, quantisation, policy file, integer
-reference.
+"""TinyLight's model: super-graph, learning, sub-graph extraction, quantisation, policy file, integer reference.
 
-Importing this package pulls in neither torch nor the traffic engine. What trains (`supergraph`, `subgraph`,
-`learning`, `training`, `train_policy`) needs the extra `train`; what runs a policy (`policy`, `integer`,
-`float_policy`, `inputs`) needs numpy and pydantic only.
+Importing this package pulls in neither torch nor the traffic engine. What trains (`search`, `dqn`, `train`, `baselines`) needs
+the extra `train`; what runs a policy (`policy`) does without.
 """
 
 from pathlib import Path
@@ -15,8 +13,14 @@ PRETRAINED_FOLDER = Path(__file__).resolve().parent / "pretrained"
 
 
 def pretrained_policy(name: str) -> Path:
-    """The file of the pretrained policy called `name` (a network's name); FileNotFoundError, naming those
-    there are, if there is none."""
+    """The file of a pretrained policy.
+
+    Args:
+        name: the network's.
+
+    Raises:
+        FileNotFoundError: there is none of that name; names those there are.
+    """
     path = PRETRAINED_FOLDER / f"{name}.json"
     if not path.is_file():
         there = ", ".join(pretrained_policies()) or "none"

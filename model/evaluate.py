@@ -115,10 +115,17 @@ def require_agent(agent: str | Path, *, integer: bool = False) -> None:
 
 
 def make_controller(agent: str | Path | Policy, *, integer: bool | None) -> tuple[Controller, str, str]:
-    """(controller, its name, its clearance) for a name in CONTROLLERS, a policy file or a policy.
+    """A controller for `streetflow.control.controllers.run`.
 
-    integer: decide as the chip does, or in float; None: as the chip does, where the agent is a policy. InputError for an
-    agent that isn't there, and for a rule that is asked for in integers.
+    Args:
+        agent: a name in `CONTROLLERS`, a policy or baseline file, or a policy.
+        integer: decide as the chip does, or in float; None: as the chip does, where the agent is a policy.
+
+    Returns:
+        The controller, its name (or its file's) and its clearance.
+
+    Raises:
+        InputError: the agent isn't there, or it is a rule or a baseline and is asked for in integers.
     """
     if not isinstance(agent, Policy):
         name = str(agent)

@@ -109,7 +109,14 @@ def trained_policy(network: str) -> Path:
 
 
 def build(job: Job) -> tuple[Firmware, Footprint | None]:
-    """The job's firmware and, for an AVR, its footprint. InputError where a tool or the policy is at fault."""
+    """Build the job's firmware.
+
+    Returns:
+        The firmware and, for an AVR, its footprint.
+
+    Raises:
+        InputError: a tool is missing, or the policy is at fault.
+    """
     firmware = build_firmware(
         job.policy_file,
         target=job.target,
@@ -130,9 +137,18 @@ def fits(footprint: Footprint | None) -> bool:
 
 
 def run_job(job: Job, *, progress: OnProgress | None = None, opened: Board | None = None) -> Verdict:
-    """Run the whole job and judge it. InputError for bad input; everything that the board does wrong is in the verdict.
+    """Run the whole job: build the firmware, put it on the board, close the loop over it, judge.
 
-    `opened` is the job's board where it is open already: a real one can't be opened twice.
+    Args:
+        job: what to run.
+        progress: called with what is being done, the decisions made so far, and how many there are in all.
+        opened: the job's board where it is open already: a real one can't be opened twice.
+
+    Returns:
+        The verdict, with everything that the board does wrong.
+
+    Raises:
+        InputError: the input is at fault: policy, network, board's name, or a missing tool.
     """
     policy = load_policy(job.policy_file)
     environment = job.environment(policy)

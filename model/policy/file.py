@@ -171,7 +171,14 @@ class Policy(_Part):
 
     @classmethod
     def sealed(cls, **fields: Any) -> Policy:
-        """A policy from all fields but format, version and sha256; the hash is computed here."""
+        """A policy from its content.
+
+        Args:
+            **fields: all but format, version and sha256, which are filled in here.
+
+        Raises:
+            ValidationError: a field is missing, unknown or impossible (pydantic).
+        """
         draft = cls(format="tinylight-policy", version=1, sha256="0" * 64, **fields)
         return draft.model_copy(update={"sha256": draft.compute_sha256()})
 
@@ -187,6 +194,7 @@ class Policy(_Part):
         return part.model_copy(update={"sha256": part.compute_sha256()})
 
     def intersection(self, intersection_id: str) -> IntersectionPolicy:
+        """The part of one intersection. KeyError where there is none of that id."""
         for part in self.intersections:
             if part.id == intersection_id:
                 return part
@@ -276,8 +284,17 @@ def _require_matrix(place: str, rows: list[list[Any]], height: int, width: int) 
 
 
 def load_policy(path: str | Path) -> Policy:
-    """Reads and checks a policy file. InputError names the file, the place in it and the fault; nothing is
-    silently repaired."""
+    """Reads and checks a policy file; nothing is silently repaired.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        The policy, its bounds proved and its hash compared.
+
+    Raises:
+        InputError: the file can't be read, is no policy file of this version, or breaks a rule of the format; names the place.
+    """
     path = Path(path)
     content = read_json(path, exact=True)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -297,8 +314,16 @@ def load_policy(path: str | Path) -> Policy:
 
 
 def save_policy(policy: Policy, path: str | Path) -> None:
-    """Writes the file atomically; same policy, same bytes. ValueError if its hash is not that of its
-    content; InputError where it can't be written, as over a device."""
+    """Writes the file atomically; same policy, same bytes.
+
+    Args:
+        policy: made with `Policy.sealed`.
+        path: of the file; its folder is made where it isn't there.
+
+    Raises:
+        InputError: it can't be written there, as over a device.
+        ValueError: the policy's hash is not that of its content.
+    """
     if policy.sha256 != policy.compute_sha256():
         raise ValueError("the policy's sha256 is not that of its content; make policies with Policy.sealed")
     path = Path(path)
