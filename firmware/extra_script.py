@@ -70,8 +70,13 @@ def min_green_s() -> int:
 def default_policy() -> Path:
     """Of the checkout, or of the installed package `model`."""
     spec = find_spec("model")
-    folder = Path(spec.origin).parent if spec and spec.origin else root / "model"
-    return folder / "pretrained" / "crossing.json"
+    found = Path(spec.origin) if spec and spec.origin else None
+    folders = [root / "model", *([found.parent] if found is not None and found.name == "__init__.py" else [])]
+    files = [folder / "pretrained" / "crossing.json" for folder in folders]
+    file = next((file for file in files if file.is_file()), None)
+    if file is None and found is not None:
+        stop(f"{found}: is found in place of tinylight-hil's package 'model': rename it, or set TINYLIGHT_POLICY=FILE")
+    return file or files[0]
 
 
 policy_file = Path(os.environ.get("TINYLIGHT_POLICY") or default_policy()).absolute()

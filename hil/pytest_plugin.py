@@ -179,6 +179,10 @@ def _told(fault: "InputError", config: pytest.Config) -> str:
 @pytest.fixture(scope="session")
 def hil_job(request: pytest.FixtureRequest) -> "Job":
     """The job that the command line describes."""
+    from hil.own_packages import shadowed
+
+    if (fault := shadowed()) is not None:
+        raise pytest.fail.Exception(fault, pytrace=False)
     from hil.boards.find_port import AUTO, find_port
     from hil.loop.fault_spec import FaultSpec
     from hil.loop.job import Job

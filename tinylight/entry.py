@@ -33,6 +33,10 @@ def main() -> NoReturn:
 
     _on_signals(_stop)
     atexit.register(leave)  # the first to be registered is the last to run
+    if (fault := _shadowed()) is not None:
+        exit_code = 2
+        sys.stderr.write(f"tinylight: {fault}\n")
+        sys.exit(exit_code)
     from tinylight.cli import run
     from tinylight.exit_codes import STOPPED
 
@@ -47,6 +51,18 @@ def main() -> NoReturn:
     if exit_code == STOPPED:
         exit_code = 128 + stopped_by
     sys.exit(exit_code)
+
+
+def _shadowed() -> str | None:
+    """What stands in the way of a package of ours, such as a user's own model.py on PYTHONPATH."""
+    try:
+        from hil.own_packages import shadowed
+    except ImportError:
+        file = getattr(sys.modules.get("hil"), "__file__", None)
+        if file is None:
+            raise
+        return f"{file}: is found in place of tinylight-hil's package 'hil': rename it, or run where it isn't on Python's path"
+    return shadowed()
 
 
 def _on_signals(handler: Callable[..., Any]) -> None:

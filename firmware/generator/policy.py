@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +26,17 @@ class PolicyError(ValueError):
     """A policy file that can't become firmware; the message names the place and the fault."""
 
 
+def _require_own_model() -> None:
+    """PolicyError where Python finds a user's own module in place of the package `model`; it isn't run."""
+    spec = None if "model" in sys.modules else find_spec("model")
+    if spec is not None and not any((Path(folder) / "policy").is_dir() for folder in spec.submodule_search_locations or ()):
+        raise PolicyError(f"can't be checked: {spec.origin} is found in place of tinylight-hil's package 'model': rename it")
+
+
 def read_policy(path: Path) -> JsonObject:
     """The policy file's content, checked by model.policy.file where that can be imported (a PlatformIO outside our
     environment can't), and in any case for what the generated C relies on. PolicyError otherwise."""
+    _require_own_model()
     try:
         from model.policy.file import load_policy
     except ImportError:

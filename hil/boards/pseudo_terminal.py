@@ -19,6 +19,7 @@ from streetflow.errors import InputError
 IN_CLOSE_WRITE, IN_CLOSE_NOWRITE, IN_OPEN = 0x08, 0x10, 0x20
 EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of a name that a watched file does not have
 EVENTS_BYTES = 4096
+TERMINALS = "/dev/pts/"
 TCGETS2 = 0x802C542A
 TERMIOS2_BYTES, TERMIOS2_OUTPUT_SPEED_AT = 44, 40
 
@@ -124,10 +125,19 @@ def _watch(name: str) -> int:
 
 
 def _point(link: Path, target: str) -> None:
-    """Makes `link` a symbolic link, in place of a dead one that an earlier run has left."""
+    """Makes `link` a symbolic link, in place of one that an earlier run has left."""
     try:
-        if link.is_symlink() and not link.exists():
+        if link.is_symlink() and _is_stale(link, target):
             link.unlink()
         link.symlink_to(target)
     except OSError as fault:
         raise InputError(link, "", f"can't be made a link to {target}: {fault.strerror}") from fault
+
+
+def _is_stale(link: Path, target: str) -> bool:
+    """Whether a link was left by a run that has ended: it leads to nothing, to the terminal that is ours now (numbers are given
+    again), or to a terminal that is younger than the link."""
+    where = os.readlink(link)
+    if not link.exists() or where == target:
+        return True
+    return where.startswith(TERMINALS) and os.stat(where).st_ctime_ns > os.lstat(link).st_mtime_ns

@@ -49,6 +49,15 @@ def _check_distinct(problems: Problems, directory: str, files: dict[str, str]) -
         owner.setdefault(path, field)
 
 
+def _check_slash(problems: Problems, directory: str, *names: str) -> None:
+    """``dir`` and a file's name are put together as they are, as CityFlow does it."""
+    if directory and not directory.endswith("/"):
+        missing = [name for name in names if name and not os.path.exists(directory + name)]
+        if missing and os.path.isdir(directory):
+            fault = f"must end with a slash: {directory!r} and {missing[0]!r} are put together as {directory + missing[0]!r}"
+            problems.add("dir", f"{fault}, and there is no such file")
+
+
 def load_config(path: str | Path) -> Config:
     """Read and check a config file. InputError names every faulty field."""
     root = Cursor(read_json(path), path)
@@ -65,6 +74,7 @@ def load_config(path: str | Path) -> Config:
     roadnet_log_file = problems.take(lambda: root["roadnetLogFile"].file_name(), default="") if save_replay else ""
     replay_log_file = problems.take(lambda: root["replayLogFile"].file_name(), default="") if save_replay else ""
     lane_change = problems.take(lambda: root["laneChange"].boolean()) if root.has("laneChange") else False
+    _check_slash(problems, directory, roadnet_file, flow_file)
     problems.raise_if_any()
     if save_replay:
         names = ("roadnetFile", "flowFile", "roadnetLogFile", "replayLogFile")

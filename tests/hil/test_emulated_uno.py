@@ -3,6 +3,7 @@ serial board. Waits are long deadlines only: no test here depends on how fast th
 
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -122,7 +123,7 @@ def test_a_verdict_names_the_baud_rate_that_works(uno: EmulatedUno, tmp_path: Pa
     job = Job.named("crossing", 0, pretrained_policy("crossing"), board=uno.port.name, baud=38_400)
     handshake = run_job(job).check("handshake")
     assert handshake.outcome == "fail"
-    assert "not at 38400 baud, but at 115200 the board answers: use --baud 115200" in handshake.measured
+    assert "not at 38400 baud, but at 115200 the board answers: use `baud` 115200" in handshake.measured
 
 
 def test_the_old_bootloader_of_the_nano(firmware: Firmware) -> None:
@@ -159,6 +160,45 @@ class TestTheLink:
         port = PseudoTerminal(link)
         assert os.readlink(link) == port.name
         port.close()
+
+    def test_one_to_the_same_number_is_replaced(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A killed run leaves its link, and the kernel gives the terminal's number again."""
+        pair = os.openpty()
+        monkeypatch.setattr(os, "openpty", lambda: pair)
+        link = tmp_path / "uno"
+        link.symlink_to(os.ttyname(pair[1]))
+        port = PseudoTerminal(link)
+        assert os.readlink(link) == port.name
+        port.close()
+        assert not link.is_symlink()
+
+    def test_one_that_is_older_than_its_terminal_is_replaced(self, tmp_path: Path) -> None:
+        others = PseudoTerminal()
+        link = tmp_path / "uno"
+        link.symlink_to(others.name)
+        os.utime(link, (1e9, 1e9), follow_symlinks=False)
+        port = PseudoTerminal(link)
+        assert os.readlink(link) == port.name != others.name
+        port.close()
+        others.close()
+
+    def test_one_in_use_is_left_alone(self, tmp_path: Path) -> None:
+        link = tmp_path / "uno"
+        port = PseudoTerminal(link)
+        with pytest.raises(InputError, match="File exists"):
+            PseudoTerminal(link)
+        assert os.readlink(link) == port.name
+        port.close()
+
+    def test_a_killed_run_is_followed_by_another(self, tmp_path: Path) -> None:
+        link = tmp_path / "uno"
+        for _ in range(2):
+            command = [sys.executable, "-m", "tinylight.cli", "board", "--link", str(link)]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+                assert run.stdout is not None
+                assert f"Arduino Uno at {link}" in run.stdout.readline()
+                run.kill()
+        assert link.is_symlink()
 
     def test_what_is_there_is_left_alone(self, tmp_path: Path) -> None:
         file = tmp_path / "uno"

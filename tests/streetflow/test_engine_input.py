@@ -207,6 +207,7 @@ def test_missing_files_are_named_in_full(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file") as caught:
         Engine(path)
     assert f"{tmp_path}roadnet.json" in str(caught.value)
+    assert caught.value.file == str(path) and caught.value.place == "dir" and "must end with a slash" in caught.value.fault
     with pytest.raises(InputError, match=r"there is no such file \(tried .*absent\.json\)"):
         Engine("absent.json")
     with pytest.raises(InputError, match="can't be read"):

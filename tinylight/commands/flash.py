@@ -40,7 +40,9 @@ def flash(
     For an Arduino Uno, Nano or another board with an ATmega328P and a bootloader; without a board, `tinylight board` is one.
     """
     from hil.boards.avrdude import require_upload, upload
-    from hil.build.firmware import build_firmware
+    from hil.boards.find_port import AUTO
+    from hil.boards.port_trouble import require_port
+    from hil.build.firmware import build_firmware, require_kernel
     from hil.build.footprint import measure
     from hil.loop.job import trained_policy
     from hil.loop.verdict import FLASH_LIMIT_BYTES, SRAM_LIMIT_BYTES, ram_bytes
@@ -50,6 +52,9 @@ def flash(
     if board in EMULATED:
         raise InputError("--board", "", f"{board} needs no upload: tinylight hil --board {board} builds its firmware itself")
     require_possible(f_cpu, baud)
+    require_kernel(kernel, native=False)
+    if board != AUTO:
+        require_port(board)
     file = policy or trained_policy(network)
     load_policy(file)
     port = port_of(board)
