@@ -61,7 +61,7 @@ def made(tmp_path_factory: pytest.TempPathFactory):
 
 def light_plan(network: Network) -> list[np.ndarray]:
     """FixedTime: what `set_phases` gets in turn, the phases that open anything, one after the other, everywhere."""
-    lights = signalled_intersections(network.roadnet_file)
+    lights = signalled_intersections(read_roadnet(network.roadnet_file))
     n_intersections = len(read_roadnet(network.roadnet_file).intersections)
     plan = []
     for turn in range(math.lcm(*(len(light.phases) for light in lights))):

@@ -1,12 +1,69 @@
-"""Whether a result can be written, found out before the work that makes it."""
+"""Results: whether one can be written, found out before the work that makes it, and how it is written, whole or not at all."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from streetflow.errors import InputError, cannot_be
+
+
+def write_whole(file: str | Path, content: str | bytes) -> None:
+    """Write a file in one atomic step: whoever reads it, or finds it after a kill, sees all of it or what was there before.
+
+    Args:
+        file: where to; a link stays one, and its target is written.
+        content: text is written in UTF-8, with its line ends as they are.
+
+    Raises:
+        InputError: the file can't be written. What was there before stays.
+    """
+    with written_aside(file) as aside, cannot_write(file):
+        aside.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def written_aside(file: str | Path) -> Iterator[Path]:
+    """For what is written by somebody else's function: the name of a file to write, beside ``file``.
+
+    It takes that one's place, and its permissions, at the end of the ``with`` block, or goes if the block raises. Something
+    else than a regular file (a device, a pipe) can't be replaced and is written itself.
+
+    Raises:
+        InputError: the new file can't take its place, or can't be made.
+    """
+    with cannot_write(file):
+        target = Path(os.path.realpath(file))
+        if target.exists() and not target.is_file():
+            aside = target
+        else:
+            aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+            aside.touch(exist_ok=False)
+    try:
+        yield aside
+        if aside != target:
+            with cannot_write(file):
+                if target.exists():
+                    aside.chmod(target.stat().st_mode & 0o7777)
+                aside.replace(target)
+    finally:
+        if aside != target:
+            aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def cannot_write(file: str | Path) -> Iterator[None]:
+    """Makes what the system refuses in the ``with`` block the InputError for this file. ValueError: a NUL in its name."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, ValueError) as fault:
+        raise cannot_be("written", file, fault) from fault
 
 
 def require_writable(file: Path) -> None:

@@ -3,12 +3,9 @@
 import json
 from pathlib import Path
 
-from streetflow.errors import InputError
+from streetflow.files import write_whole
 
 
 def write_json(content: object, path: Path) -> None:
     """Write JSON; InputError where the path can't be written."""
-    try:
-        path.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
-    except OSError as fault:
-        raise InputError(path, "", f"can't be written: {fault.strerror}") from fault
+    write_whole(path, json.dumps(content, indent=1, default=str) + "\n")

@@ -22,6 +22,7 @@ from hil.wire.link import Link
 from model.policy.file import INPUT_MAX, IntersectionPolicy, row_bounds, save_policy
 from model.policy.synthetic import random_intersection, random_policy
 from model.search.chip_model import MODEL_FILE, TERMS, terms
+from streetflow.files import write_whole
 
 F_CPU_HZ, BAUD, KERNEL = 16_000_000, 115_200, "table"
 INPUTS_TRIED = 25
@@ -117,7 +118,7 @@ def least_squares(matrix: npt.NDArray[np.float64], values: npt.NDArray[np.float6
 
 def main() -> None:
     content = fit(drawn_shapes(SHAPES))
-    MODEL_FILE.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    write_whole(MODEL_FILE, json.dumps(content, indent=1) + "\n")
     sys.stdout.write(json.dumps(content, indent=1) + "\n")
 
 

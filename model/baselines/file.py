@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy.typing as npt
 
 from model.baselines.registry import BASELINES
 from streetflow.errors import InputError
-from streetflow.files import require_writable
+from streetflow.files import require_writable, written_aside
 from streetflow.near import or_else
 
 FORMAT, VERSION = "tinylight-baseline", 1
@@ -41,24 +40,22 @@ class BaselineFile:
     @property
     def sha256(self) -> str:
         """Over header fields and arrays, in a canonical order."""
-        digest = hashlib.sha256(json.dumps(self._header(), sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps(self.header(), sort_keys=True).encode())
         for name, array in sorted(self.arrays.items()):
             digest.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
-    def _header(self) -> dict[str, Any]:
+    def header(self) -> dict[str, Any]:
         return {"format": FORMAT, "version": VERSION} | {name: getattr(self, name) for name in FIELDS}
 
 
 def save_baseline(content: BaselineFile, file: Path) -> None:
     """Whole or not at all. InputError where it can't be written, as over a device."""
     require_writable(file)
-    header = json.dumps(content._header() | {"sha256": content.sha256}, sort_keys=True)
-    draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    with draft.open("wb") as stream:
+    header = json.dumps(content.header() | {"sha256": content.sha256}, sort_keys=True)
+    with written_aside(file) as aside, aside.open("wb") as stream:
         np.savez(stream, **{HEADER: np.array(header)}, **content.arrays)  # type: ignore[arg-type]
-    draft.replace(file)
 
 
 def is_baseline_file(file: Path) -> bool:

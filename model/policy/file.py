@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from streetflow.errors import InputError
-from streetflow.files import require_writable
+from streetflow.files import require_writable, write_whole
 from streetflow.roadnet.json_reader import read_json
 
 FORMAT = "tinylight-policy"
@@ -329,9 +328,7 @@ def save_policy(policy: Policy, path: str | Path) -> None:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     require_writable(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(_layout(policy.model_dump(mode="json")) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_whole(path, _layout(policy.model_dump(mode="json")) + "\n")
 
 
 def _layout(value: Any, indent: str = "") -> str:

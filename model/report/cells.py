@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from model.policy.provenance import file_sha256
 from streetflow.errors import InputError
+from streetflow.files import write_whole
 from streetflow.networks.catalogue import Network
 
 CELL_VERSION = 1
@@ -55,10 +55,8 @@ def save_cell(work: Path, cell: Cell) -> None:
     """Whole or not at all: a reader, and the next start after a kill, never sees half a cell."""
     file = cell_file(work, cell.network, cell.model, cell.flow)
     file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     content = {"version": CELL_VERSION} | dataclasses.asdict(cell)
-    draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    draft.replace(file)
+    write_whole(file, json.dumps(content, indent=1) + "\n")
 
 
 def load_cell(work: Path, network: str, model: str, flow: int, identity: dict[str, Any] | None = None) -> Cell | None:

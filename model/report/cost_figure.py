@@ -11,6 +11,7 @@ from typing import Any
 from model.report.cost import Cost
 from model.report.paper_table import PAPER_NETWORKS, paper_cell
 from streetflow.errors import InputError
+from streetflow.files import written_aside
 from streetflow.roadnet.json_reader import read_json
 
 FLASH_BYTES = 32 * 1024
@@ -111,8 +112,9 @@ def draw(file: Path, costs: Sequence[Cost], travel_times: Sequence[TravelTime], 
     import matplotlib
 
     figure = figure_of(costs, travel_times, measured)
-    with matplotlib.rc_context(STYLE):
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+    with matplotlib.rc_context(STYLE), written_aside(file) as aside:
+        date = {"Date": None} if file.suffix == ".svg" else None
+        figure.savefig(aside, format=file.suffix[1:] or None, metadata=date)
 
 
 def figure_of(costs: Sequence[Cost], travel_times: Sequence[TravelTime], measured: Sequence[MeasuredPoint]) -> Any:

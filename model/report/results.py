@@ -18,7 +18,7 @@ from typing import Any
 from model.evaluate import EvaluationRow, evaluate
 from model.policy.file import load_policy
 from streetflow.errors import InputError, fields_from
-from streetflow.files import require_writable
+from streetflow.files import require_writable, write_whole, written_aside
 from streetflow.networks.catalogue import find_network, parse_flows
 
 
@@ -55,8 +55,8 @@ def write_results(network: str, policy_file: Path, flows: Sequence[int], stem: P
         "integer_against_float": means["integer"] / means["float"] - 1.0,
         "rows": rows,
     }
-    stem.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    with stem.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+    write_whole(stem.with_suffix(".json"), json.dumps(content, indent=1) + "\n")
+    with written_aside(stem.with_suffix(".csv")) as aside, aside.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

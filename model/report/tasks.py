@@ -18,6 +18,7 @@ from streetflow.control.intersection import signalled_intersections
 from streetflow.errors import FieldError
 from streetflow.near import or_else
 from streetflow.networks.catalogue import Network, default_seed, find_network
+from streetflow.roadnet.reader import read_roadnet
 
 TINYLIGHT = "TinyLight"
 # Intersections that train side by side, at most; fixed, so that results don't depend on the number of cores.
@@ -74,7 +75,7 @@ def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -
         network = find_network(name)
         for flow in flows:
             network.flow_file(flow)
-        intersections = signalled_intersections(network.roadnet_file)
+        intersections = signalled_intersections(read_roadnet(network.roadnet_file))
         count = len(intersections)
         for model in models:
             why = BASELINES[model].refusal(intersections) if model in BASELINES else None

@@ -16,6 +16,7 @@ from model.report.cells import Cell
 from model.report.compare import Pair, Row, by_network, paired, table_rows
 from model.report.paper_table import PAPER_NETWORKS
 from streetflow.control.measures import Summary
+from streetflow.files import write_whole, written_aside
 
 PACKAGES = ("tinylight-hil", "numpy", "numba", "torch")
 
@@ -37,8 +38,8 @@ def write_report(
         "pairs": [dataclasses.asdict(pair) for pair in pairs],
         "made_from": _inputs(cells),
     }
-    stem.with_suffix(".json").write_text(_one_line_each(content), encoding="utf-8")
-    stem.with_suffix(".md").write_text(markdown(rows, dashes, pairs, made), encoding="utf-8")
+    write_whole(stem.with_suffix(".json"), _one_line_each(content))
+    write_whole(stem.with_suffix(".md"), markdown(rows, dashes, pairs, made))
 
 
 def markdown(rows: Sequence[Row], dashes: Mapping[tuple[str, str], str], pairs: Sequence[Pair], made: Mapping[str, Any]) -> str:
@@ -120,7 +121,7 @@ def versions() -> dict[str, str]:
 
 def _write_csv(file: Path, cells: Sequence[Cell]) -> None:
     fields = ["network", "model", "arithmetic", "flow", "seed", "average_travel_time_s", "throughput_veh_per_min", "wall_s"]
-    with file.open("w", encoding="utf-8", newline="") as stream:
+    with written_aside(file) as aside, aside.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(fields)
         for cell in cells:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,18 +9,15 @@ from typing import Any
 import torch
 
 from streetflow.errors import InputError
+from streetflow.files import written_aside
 
 CHECKPOINT_KEYS = {"identity", "episode", "rows", "learners", "best"}
 
 
 def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
     """Writes the file in one go: whoever is stopped meanwhile leaves the earlier one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        torch.save(dict(state), temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)  # stopped while it was written
+    with written_aside(path) as aside:
+        torch.save(dict(state), aside)
 
 
 def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> dict[str, Any]:

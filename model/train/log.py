@@ -11,6 +11,7 @@ from pathlib import Path
 
 from model.train.search_and_refine import EpisodeRow
 from streetflow.errors import InputError
+from streetflow.files import written_aside
 from streetflow.roadnet.json_reader import read_text
 
 ALPHA_COLUMNS = ("alpha_feature", "alpha_layer2", "alpha_layer3")
@@ -28,7 +29,7 @@ def write_log(
     names = [field.name for field in dataclasses.fields(EpisodeRow) if field.name != "alphas"]
     components = (features, layer2_dims, layer3_dims)
     alphas = [[f"{prefix}:{each}" for each in layer] for prefix, layer in zip(ALPHA_COLUMNS, components, strict=True)]
-    with file.open("w", newline="", encoding="utf-8") as stream:
+    with written_aside(file) as aside, aside.open("w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream, lineterminator="\n")
         table.writerow([*names, *(name for layer in alphas for name in layer)])
         for row in rows:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from model.train.log import ALPHA_COLUMNS, ReplicaLog
+from streetflow.files import written_aside
 
 NAMED_ALPHAS = 5  # of the features; the others are grey
 _TITLES = ("features", "layer 2, by width", "layer 3, by width")
@@ -49,7 +50,9 @@ def plot_training(replicas: Sequence[ReplicaLog], file: Path, title: str) -> Non
     for axis in axes.flat:
         axis.set_xlabel("episode")
     plt.rcParams["svg.hashsalt"] = "tinylight"
-    figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+    with written_aside(file) as aside:
+        date = {"Date": None} if file.suffix == ".svg" else None
+        figure.savefig(aside, format=file.suffix[1:] or None, metadata=date)
     plt.close(figure)
 
 

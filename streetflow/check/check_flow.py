@@ -16,10 +16,10 @@ _MOST_MOVEMENTS = 24  # of a crossing, for the search in `_needed_share`
 
 def flow_content(engine: EngineCore, horizon_s: int) -> Content:
     """Vehicles, starts and the mean route (over vehicles) are those up to the horizon."""
-    flows = engine._flows
+    flows = engine.flows
     counts = [vehicle_count(flow, horizon_s) for flow in flows]
-    lengths = engine._network.router.average_length_m
-    route_m = [sum(lengths[road] for road in route) for route in engine._demand.routes]
+    lengths = engine.network.router.average_length_m
+    route_m = [sum(lengths[road] for road in route) for route in engine.demand.routes]
     total_m = sum(n * route_m[route] for n, route in zip(counts, _routes(engine), strict=True))
     starting = [flow.start_s for flow, n in zip(flows, counts, strict=True) if n]
     vehicles = sum(counts)
@@ -32,7 +32,7 @@ def flow_content(engine: EngineCore, horizon_s: int) -> Content:
         "last_start_s": max(starting, default="-"),
         "routes": len(set(_routes(engine))),
         "mean_route_m": round(total_m / vehicles, 1) if vehicles else "-",
-        "vehicle_kinds": len(engine._demand.kinds),
+        "vehicle_kinds": len(engine.demand.kinds),
     }
 
 
@@ -44,7 +44,7 @@ def vehicle_count(flow: Flow, horizon_s: int) -> int:
 
 
 def flow_doubts(engine: EngineCore, horizon_s: int) -> Iterator[Doubt]:
-    flows, router, roadnet = engine._flows, engine._network.router, engine._network.roadnet
+    flows, router, roadnet = engine.flows, engine.network.router, engine.network.roadnet
     for i in engine.invalid_flows:
         yield Doubt("route that can't be planned", f"[{i}].route", router.fault(flows[i].anchors))
     for i in engine.missed_flows:
@@ -69,15 +69,15 @@ def flow_doubts(engine: EngineCore, horizon_s: int) -> Iterator[Doubt]:
 
 
 def _routes(engine: EngineCore) -> list[int]:
-    routes: list[int] = engine._tables.state.flow_route.tolist()
+    routes: list[int] = engine.state.flow_route.tolist()
     return routes
 
 
 def _slowest_limits(engine: EngineCore) -> list[float]:
     """By route: the lowest speed limit of its lanes, m/s."""
-    roads = engine._network.roadnet.roads
+    roads = engine.network.roadnet.roads
     limits = [min(road.lane_max_speeds_mps, default=float("inf")) for road in roads]
-    return [min(limits[road] for road in route) for route in engine._demand.routes]
+    return [min(limits[road] for road in route) for route in engine.demand.routes]
 
 
 def _saturation_per_s(kind: VehicleKind, limit_mps: float) -> float:
@@ -87,13 +87,13 @@ def _saturation_per_s(kind: VehicleKind, limit_mps: float) -> float:
 
 def _movement_loads(engine: EngineCore, horizon_s: int) -> Mapping[int, Mapping[tuple[int, int], float]]:
     """By intersection, (road link, lane): the share of the horizon that its traffic needs as green at saturation."""
-    network, demand = engine._network, engine._demand
+    network, demand = engine.network, engine.demand
     n_lanes = len(engine.lane_ids)
     road_link_number = [
         r for each in network.roadnet.intersections for r, road_link in enumerate(each.road_links) for _ in road_link.lane_links
     ]
     vehicles: Counter[tuple[int, VehicleKind]] = Counter()
-    for flow, route in zip(engine._flows, _routes(engine), strict=True):
+    for flow, route in zip(engine.flows, _routes(engine), strict=True):
         vehicles[route, flow.kind] += vehicle_count(flow, horizon_s)
     loads: defaultdict[int, defaultdict[tuple[int, int], float]] = defaultdict(lambda: defaultdict(float))
     for (route, kind), count in vehicles.items():

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.engine.trips import Trips
-from streetflow.engine.vehicles import Vehicles
+from streetflow.engine.vehicles import Vehicles, vehicle_numbers
 from streetflow.errors import InputError, whole_number
 from streetflow.roadnet.flow import read_flows
 from streetflow.roadnet.geometry import polyline_length
-from streetflow.roadnet.network_tables import load_network
+from streetflow.roadnet.network_tables import NetworkTables
 from streetflow.roadnet.reader import Point
 
 WAITING_SPEED_MPS = 0.1
@@ -35,8 +35,9 @@ class CityFlowEngine:
     the vehicles' speeds and ids; that makes this engine much slower than the built-in one.
     """
 
-    def __init__(self, module: ModuleType, roadnet_file: Path, flow_file: Path, *, seed: int, interval_s: float = 1.0) -> None:
-        network = load_network(roadnet_file)
+    def __init__(
+        self, module: ModuleType, network: NetworkTables, flow_file: Path, *, seed: int, interval_s: float = 1.0
+    ) -> None:
         roadnet = network.roadnet
         read_flows(flow_file, roadnet.road_index)
         self._interval_s = interval_s
@@ -51,11 +52,11 @@ class CityFlowEngine:
         self._drivable_index = {name: i for i, name in enumerate((*self.lane_ids, *network.link_ids))}
         self._phase_counts = np.array([len(each.phases) for each in roadnet.intersections], np.int32)
 
-        self._engine = _construct(module, roadnet_file, flow_file, seed, interval_s)
+        self._engine = _construct(module, network.file, flow_file, seed, interval_s)
         _keep_alive(self._engine)
         self._stepped = False
         if set(self._engine.get_lane_vehicle_count()) != set(self.lane_ids):
-            raise InputError(roadnet_file, "", "CityFlow loaded other lanes than the file holds (see its messages)")
+            raise InputError(network.file, "", "CityFlow loaded other lanes than the file holds (see its messages)")
         self._forget()
 
     # --- stepping and lights ---
@@ -123,11 +124,11 @@ class CityFlowEngine:
     def trips(self) -> Trips:
         """Every vehicle's trip since the last reset, as `EngineCore.trips` but for free_flow_s, which isn't known."""
         names = [*self._ended, *(name for name in self._born if name not in self._ended)]
-        numbers = [name.rsplit("_", 2)[1:] for name in names]
+        numbers = [vehicle_numbers(name) or (-1, -1) for name in names]
         return Trips(
             now_s=self.get_current_time(),
-            flow=np.array([int(flow) if flow.isdigit() else -1 for flow, _ in numbers], np.int32),
-            ordinal=np.array([int(ordinal) for _, ordinal in numbers], np.int32),
+            flow=np.array([flow for flow, _ in numbers], np.int32),
+            ordinal=np.array([ordinal for _, ordinal in numbers], np.int32),
             created_s=np.array([self._born[name][1] for name in names], np.float64),
             entered_s=np.array([self._entered.get(name, np.nan) for name in names], np.float64),
             ended_s=np.array([self._ended.get(name, np.nan) for name in names], np.float64),

@@ -14,17 +14,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.cache import cache_folder, cached_folder
+from streetflow.control.intersection import is_signalled
 from streetflow.errors import FieldError
 from streetflow.near import or_else
+from streetflow.roadnet.network_tables import NetworkTables, load_network
+from streetflow.roadnet.reader import Intersection
 
 Clearance = Literal["hold", "yellow", "all_red"]
 CLEARANCES: tuple[str, ...] = get_args(Clearance)
@@ -36,20 +38,33 @@ _FORMAT = 1  # raise it when the derivation changes
 
 @dataclass(frozen=True)
 class ClearanceTable:
-    """``phases[i, a, b]``: the phase that signalled intersection i shows between actions a and b; -1: keep a's."""
+    """The network to simulate; ``phases[i, a, b]``: the phase that its signalled intersection i shows between actions a and b;
+    -1: keep a's."""
 
-    roadnet_file: Path
+    network: NetworkTables
     phases: NDArray[np.int32]
 
 
-def derive_clearance(roadnet_file: Path, clearance: str) -> ClearanceTable:
-    """The roadnet file to simulate with ``clearance`` and its table of phases, from a **valid** roadnet file.
+def derive_clearance(network: NetworkTables, clearance: str) -> ClearanceTable:
+    """The network to simulate with ``clearance`` and its table of phases.
 
-    With ``hold`` the file is the given one. Raises FieldError for an unknown clearance.
+    With ``hold`` it is the given one. Raises FieldError for an unknown clearance.
     """
     require_clearance(clearance)
-    state = roadnet_file.stat()
-    return _derive(roadnet_file.absolute(), clearance, state.st_mtime_ns, state.st_size)
+    signalled = [each for each in network.roadnet.intersections if is_signalled(each)]
+    tables, added = zip(*(_between(each, clearance) for each in signalled), strict=True)
+    most = max(len(table) for table in tables)
+    phases = np.full((len(tables), most, most), -1, np.int32)
+    for i, table in enumerate(tables):
+        phases[i, : len(table), : len(table)] = table
+    if clearance == "hold":
+        return ClearanceTable(network, phases)
+    original = network.file.read_bytes()
+    key = hashlib.sha256(original).hexdigest()[:24]
+    folder = cache_folder() / "clearances" / f"{key}-{clearance}-{_FORMAT}"
+    by_id = {each.id: phases for each, phases in zip(signalled, added, strict=True)}
+    cached_folder(folder, lambda: {"roadnet.json": _with_phases(original, by_id)})
+    return ClearanceTable(load_network(folder / "roadnet.json"), phases)
 
 
 def require_clearance(clearance: str) -> None:
@@ -58,45 +73,27 @@ def require_clearance(clearance: str) -> None:
         raise FieldError("clearance", f"unknown{or_else(clearance, CLEARANCES)}", clearance)
 
 
-@lru_cache(maxsize=64)
-def _derive(roadnet_file: Path, clearance: str, _mtime_ns: int, _size: int) -> ClearanceTable:
-    original = roadnet_file.read_bytes()
-    # Numbers pass through as text: CityFlow's reader rounds in its own way, so 17 digits rewritten are not the same.
-    roadnet = json.loads(original, parse_float=lambda token: f"{_NUMBER}{token}")
-    signalled = [each for each in roadnet["intersections"] if _is_signalled(each)]
-    tables = [_add_phases(each["trafficLight"]["lightphases"], clearance) for each in signalled]
-    most = max(len(table) for table in tables)
-    phases = np.full((len(tables), most, most), -1, np.int32)
-    for i, table in enumerate(tables):
-        phases[i, : len(table), : len(table)] = table
-    phases.flags.writeable = False
-    if clearance == "hold":
-        return ClearanceTable(roadnet_file, phases)
-
-    key = hashlib.sha256(original).hexdigest()[:24]
-    text = re.sub(rf'"{re.escape(json.dumps(_NUMBER)[1:-1])}([^"]*)"', r"\1", json.dumps(roadnet))
-    folder = cache_folder() / "clearances" / f"{key}-{clearance}-{_FORMAT}"
-    cached_folder(folder, lambda: {"roadnet.json": (text + "\n").encode()})
-    return ClearanceTable(folder / "roadnet.json", phases)
-
-
-def _is_signalled(intersection: dict[str, Any]) -> bool:
-    return not intersection["virtual"] and len(intersection["trafficLight"]["lightphases"]) > 1
-
-
-def _add_phases(lightphases: list[dict[str, Any]], clearance: str) -> NDArray[np.int32]:
-    """Append one intersection's clearance phases to ``lightphases``; int32[actions, actions] as in ClearanceTable."""
-    opened = (frozenset(phase["availableRoadLinks"]) for phase in lightphases)
+def _between(intersection: Intersection, clearance: str) -> tuple[NDArray[np.int32], list[list[int]]]:
+    """One intersection's table, int32[actions, actions] as in ClearanceTable, and the road links that each phase opens which
+    comes behind the file's own."""
+    opened = (frozenset(phase.road_links) for phase in intersection.phases)
     actions = [links for links in opened if links]
     table = np.full((len(actions), len(actions)), -1, np.int32)
     added: dict[frozenset[int], int] = {}
-    if clearance == "hold":
-        return table
-    for a, old in enumerate(actions):
-        for b, new in enumerate(actions):
-            between = old & new if clearance == "yellow" else frozenset()
-            if between not in added:
-                added[between] = len(lightphases)
-                lightphases.append({"time": CLEARANCE_S, "availableRoadLinks": sorted(between)})
-            table[a, b] = added[between]
-    return table
+    if clearance != "hold":
+        for a, old in enumerate(actions):
+            for b, new in enumerate(actions):
+                between = old & new if clearance == "yellow" else frozenset()
+                table[a, b] = added.setdefault(between, len(intersection.phases) + len(added))
+    return table, [sorted(links) for links in added]
+
+
+def _with_phases(original: bytes, added: Mapping[str, list[list[int]]]) -> bytes:
+    """The file with further phases, by intersection. Numbers pass through as text: CityFlow's reader rounds in a manner of its
+    own, so 17 digits rewritten are not the same."""
+    roadnet = json.loads(original, parse_float=lambda token: f"{_NUMBER}{token}")
+    for intersection in roadnet["intersections"]:
+        for links in added.get(intersection["id"], ()):
+            intersection["trafficLight"]["lightphases"].append({"time": CLEARANCE_S, "availableRoadLinks": links})
+    text = re.sub(rf'"{re.escape(json.dumps(_NUMBER)[1:-1])}([^"]*)"', r"\1", json.dumps(roadnet))
+    return (text + "\n").encode()

@@ -16,6 +16,7 @@ from streetflow.engine.trips import Trips
 from streetflow.engine.vehicles import Vehicles
 from streetflow.errors import FieldError
 from streetflow.near import or_else
+from streetflow.roadnet.network_tables import NetworkTables
 from streetflow.roadnet.reader import Point
 
 ENGINES = ("builtin", "cityflow")
@@ -60,16 +61,16 @@ class TrafficEngine(Protocol):
     def reset(self, seed: bool = False) -> None: ...
 
 
-def make_engine(kind: str, roadnet_file: Path, flow_file: Path, seed: int, interval_s: float = 1.0) -> TrafficEngine:
+def make_engine(kind: str, network: NetworkTables, flow_file: Path, seed: int, interval_s: float = 1.0) -> TrafficEngine:
     """An engine of ``kind`` (see ENGINES), lights set from outside. InputError for bad files or a missing CityFlow."""
     require_engine(kind)
     if kind == "builtin":
-        return Engine.from_files(roadnet_file, flow_file, interval_s=interval_s, seed=seed)
+        return Engine.from_files(network, flow_file, interval_s=interval_s, seed=seed)
     try:
         module = importlib.import_module("cityflow")
     except ImportError as error:
         raise FieldError("engine", HOW_TO_GET_CITYFLOW.format(error), kind) from error
-    return CityFlowEngine(module, roadnet_file, flow_file, seed=seed, interval_s=interval_s)
+    return CityFlowEngine(module, network, flow_file, seed=seed, interval_s=interval_s)
 
 
 def require_engine(kind: str) -> None:

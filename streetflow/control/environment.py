@@ -20,6 +20,7 @@ from streetflow.control.observation import Observer
 from streetflow.control.signals import Signals
 from streetflow.errors import InputError, whole_number
 from streetflow.networks.catalogue import Network, default_seed, find_network
+from streetflow.roadnet.network_tables import load_network
 
 
 class Environment:
@@ -60,11 +61,11 @@ class Environment:
         self.n_decisions = -(-self.horizon_s // self.decision_interval_s)
 
         self.measures_queues = False
-        roadnet_file = self.network.roadnet_file
         flow_file = self.network.flow_file(flow)
-        self.intersections = signalled_intersections(roadnet_file)
-        table = derive_clearance(roadnet_file, clearance)
-        self.engine: TrafficEngine = make_engine(engine, table.roadnet_file, flow_file, seed=self.seed)
+        tables = load_network(self.network.roadnet_file)
+        self.intersections = signalled_intersections(tables.roadnet)
+        table = derive_clearance(tables, clearance)
+        self.engine: TrafficEngine = make_engine(engine, table.network, flow_file, seed=self.seed)
         self.feature_names = tuple(spec.name for spec in specs)
         self.lsb_per_unit = tuple(spec.lsb_per_unit for spec in specs)
         self._observer = Observer(self.intersections, specs, self.engine)

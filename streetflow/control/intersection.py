@@ -1,4 +1,4 @@
-"""The signalled intersections of a roadnet file, as lane and phase numbers.
+"""The signalled intersections of a road network, as lane and phase numbers.
 
 "Signalled" and the order of lanes are those of the paper's experiment: an intersection that isn't virtual and has
 more than one phase; its actions are the phases that open anything, in file order; its in-lanes and out-lanes are the
@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
+from itertools import accumulate
 from typing import TypeVar
 
 from streetflow.errors import InputError
 from streetflow.roadnet import reader
-from streetflow.roadnet.reader import Roadnet, read_roadnet
+from streetflow.roadnet.reader import Roadnet
 
 T = TypeVar("T")
 
@@ -57,33 +56,29 @@ class Intersection:
         return tuple(_unique(self.lane_links[link][0] for link in links) for links in self.phase_lane_links)
 
 
-def signalled_intersections(roadnet_file: Path) -> tuple[Intersection, ...]:
-    """All signalled intersections of a roadnet file, in file order; cached until the file changes.
+def is_signalled(intersection: reader.Intersection) -> bool:
+    """Whether there is anything to control."""
+    return not intersection.virtual and len(intersection.phases) > 1
 
-    Raises InputError if the file is faulty or has none.
+
+def signalled_intersections(roadnet: Roadnet) -> tuple[Intersection, ...]:
+    """All signalled intersections of a road network, in file order.
+
+    Raises InputError if it has none, or one without anything to choose from.
     """
-    try:
-        state = roadnet_file.stat()
-    except OSError:
-        return _read(roadnet_file, 0, 0)  # raises the reader's own error
-    return _read(roadnet_file, state.st_mtime_ns, state.st_size)
-
-
-@lru_cache(maxsize=64)
-def _read(roadnet_file: Path, _mtime_ns: int, _size: int) -> tuple[Intersection, ...]:
-    net = read_roadnet(roadnet_file)
-    links = [sum(len(road_link.lane_links) for road_link in each.road_links) for each in net.intersections]
+    counts = [sum(len(road_link.lane_links) for road_link in each.road_links) for each in roadnet.intersections]
+    first_links = [0, *accumulate(counts)]
     found = tuple(
-        _tabulate(number, sum(links[:number]), each, net)
-        for number, each in enumerate(net.intersections)
-        if not each.virtual and len(each.phases) > 1
+        _tabulate(number, first_links[number], each, roadnet)
+        for number, each in enumerate(roadnet.intersections)
+        if is_signalled(each)
     )
     if not found:
-        raise InputError(roadnet_file, "intersections", "none has more than one phase: nothing to control")
+        raise InputError(roadnet.file, "intersections", "none has more than one phase: nothing to control")
     for each in found:
         if not each.phases:
             place = f"intersections[{each.number}].trafficLight.lightphases"
-            raise InputError(roadnet_file, place, "no phase opens anything: nothing to choose from")
+            raise InputError(roadnet.file, place, "no phase opens anything: nothing to choose from")
     return found
 
 

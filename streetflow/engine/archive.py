@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.engine.demand import Demand
-from streetflow.errors import InputError, cannot_be
+from streetflow.errors import InputError
+from streetflow.files import write_whole
 from streetflow.kernels import tables as t
 from streetflow.roadnet.flow import VehicleKind
 from streetflow.roadnet.json_reader import read_json
@@ -123,10 +124,7 @@ class Archive:
             "ways": {str(v): [list(way[0]), *way[1:]] for v, way in self._ways.items()},
         }
         content["sha256"] = _sha256(content)
-        try:
-            Path(path).write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-        except (OSError, ValueError) as fault:
-            raise cannot_be("written", path, fault) from None
+        write_whole(path, json.dumps(content, allow_nan=False))
 
     @classmethod
     def read(cls, path: str | Path) -> Archive:

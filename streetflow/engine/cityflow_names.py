@@ -15,14 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.engine.archive import Archive
-from streetflow.engine.core import SHADOW_SUFFIX, EngineCore, vehicle_name
+from streetflow.engine.core import EngineCore
 from streetflow.engine.replay_log import Drawn, ReplayLog
+from streetflow.engine.start import add_free_slots
+from streetflow.engine.vehicles import vehicle_id as id_of
+from streetflow.engine.vehicles import vehicle_numbers
 from streetflow.errors import InputError, InputWarning, UnknownIdError, UnknownVehicleError
 from streetflow.kernels import step as kernel_step
 from streetflow.kernels import tables as t
 from streetflow.roadnet.config import Config
 from streetflow.roadnet.cursor import Cursor
 from streetflow.roadnet.flow import PUSHED_DEFAULTS, vehicle_kind
+from streetflow.roadnet.network_tables import NetworkTables
 
 
 class Engine(EngineCore):
@@ -30,11 +34,11 @@ class Engine(EngineCore):
 
     _replay: ReplayLog | None = None
 
-    def _construct(self, config: Config, accept_integral_floats: bool) -> None:
-        super()._construct(config, accept_integral_floats)
+    def _construct(self, config: Config, network: NetworkTables, accept_integral_floats: bool) -> None:
+        super()._construct(config, network, accept_integral_floats)
         self._lane_order = sorted(range(self._n_lanes), key=lambda i: self.lane_ids[i])
         if config.save_replay:
-            self._replay = ReplayLog(self._network, config.roadnet_log_file, config.replay_log_file)
+            self._replay = ReplayLog(self.network, config.roadnet_log_file, config.replay_log_file)
 
     # ------------------------------------------------------------------ steps
 
@@ -55,15 +59,10 @@ class Engine(EngineCore):
 
     # ------------------------------------------------------------------ what is where
 
-    def _drivers(self, least_status: int = t.RUNNING) -> NDArray[np.intp]:
-        """The slots of the vehicles without shadows: a driver who changes lanes counts once."""
-        state = self._tables.state
-        return np.flatnonzero((state.status >= least_status) & (state.role != t.SHADOW))
-
     def get_vehicles(self, include_waiting: bool = False) -> list[str]:
         """Ids of the running vehicles (and those that wait to enter), by ascending priority."""
-        state = self._tables.state
-        present = self._drivers(t.PENDING if include_waiting else t.RUNNING)
+        state = self.state
+        present = self.drivers(t.PENDING if include_waiting else t.RUNNING)
         return [self._vehicle_id(int(v)) for v in present[np.argsort(state.priority[present])]]
 
     def get_lane_vehicle_count(self) -> dict[str, int]:
@@ -80,7 +79,7 @@ class Engine(EngineCore):
 
     def get_lane_vehicles(self) -> dict[str, list[str]]:
         """Ids of the vehicles on each lane, front first, by lane id."""
-        state = self._tables.state
+        state = self.state
         result = {}
         for lane in self._lane_order:
             ids = []
@@ -100,27 +99,21 @@ class Engine(EngineCore):
         return self._by_vehicle(self._current("distance"))
 
     def _current(self, name: str) -> NDArray[np.float64]:
-        state = self._tables.state
+        state = self.state
         values: NDArray[np.float64] = getattr(state, f"{name}_{int(state.counters[t.FLIP])}")
         return values
 
     def _by_vehicle(self, values: NDArray[np.float64]) -> dict[str, float]:
-        running = self._drivers()
+        running = self.drivers()
         return dict(sorted(zip((self._vehicle_id(int(v)) for v in running), values[running].tolist(), strict=True)))
 
     def _find(self, vehicle_id: str) -> int:
         """The slot of a present vehicle, or -1."""
-        kind, _, number = str(vehicle_id).removesuffix(SHADOW_SUFFIX).rpartition("_")
-        if not (number.isascii() and number.isdigit()):
+        numbers = vehicle_numbers(str(vehicle_id))
+        if numbers is None:
             return -1
-        if kind == "manually_pushed":
-            flow = -1
-        elif kind.startswith("flow_") and kind[5:].isascii() and kind[5:].isdigit():
-            flow = int(kind[5:])
-        else:
-            return -1
-        state = self._tables.state
-        for v in np.flatnonzero((state.status >= t.PENDING) & (state.flow == flow)):
+        state = self.state
+        for v in np.flatnonzero((state.status >= t.PENDING) & (state.flow == numbers[0])):
             if self._vehicle_id(int(v)) == vehicle_id:
                 return int(v)
         return -1
@@ -128,25 +121,25 @@ class Engine(EngineCore):
     def _require(self, vehicle_id: str) -> int:
         v = self._find(vehicle_id)
         if v < 0:
-            state = self._tables.state
+            state = self.state
             present = np.flatnonzero(state.status >= t.PENDING)
             flows, ordinals = state.flow[present], state.ordinal[present]
-            raise UnknownVehicleError("vehicle", vehicle_id, lambda: map(vehicle_name, flows, ordinals))
+            raise UnknownVehicleError("vehicle", vehicle_id, lambda: map(id_of, flows, ordinals))
         return v
 
     def get_vehicle_info(self, vehicle_id: str) -> dict[str, str]:
         """Strings: running, distance, speed, drivable, route, road, intersection. UnknownVehicleError if unknown."""
         v = self._require(vehicle_id)
-        state = self._tables.state
+        state = self.state
         if state.status[v] != t.RUNNING:
             return {"running": "0"}
-        roadnet = self._network.roadnet
+        roadnet = self.network.roadnet
         drivable = int(state.path[state.way[v]])
         on_lane = drivable < self._n_lanes
-        roads = self._demand.routes[state.route[v]][int(state.path_position[state.way[v]]) :]
+        roads = self.demand.routes[state.route[v]][int(state.path_position[state.way[v]]) :]
         info = {
             "distance": f"{self._current('distance')[v]:.6f}",
-            "drivable": self.lane_ids[drivable] if on_lane else self._network.link_ids[drivable - self._n_lanes],
+            "drivable": self.lane_ids[drivable] if on_lane else self.network.link_ids[drivable - self._n_lanes],
             "route": "".join(f"{roadnet.roads[road].id} " for road in roads),
             "running": "1",
             "speed": f"{self._current('speed')[v]:.6f}",
@@ -160,7 +153,7 @@ class Engine(EngineCore):
     def get_leader(self, vehicle_id: str) -> str:
         """The id of the vehicle ahead that it follows, or "". UnknownVehicleError if the vehicle is unknown."""
         v = self._require(vehicle_id)
-        state = self._tables.state
+        state = self.state
         if state.status[v] != t.RUNNING:
             return ""
         if state.role[v] == t.SHADOW:
@@ -188,7 +181,7 @@ class Engine(EngineCore):
         v = self._require(vehicle_id)
         if not math.isfinite(speed):
             raise ValueError(f"a speed must be a finite number, is {speed}")
-        self._tables.state.custom_speed[v] = speed
+        self.state.custom_speed[v] = speed
 
     def push_vehicle(self, info: Mapping[str, float], roads: Sequence[str]) -> None:
         """Add a vehicle that will enter on the first of these roads. InputError for bad values, UnknownIdError for a road.
@@ -202,18 +195,18 @@ class Engine(EngineCore):
         names = _names(roads)
         if not names:
             raise InputError("push_vehicle", "roads", "must hold at least 1 road")
-        index = self._network.roadnet.road_index
+        index = self.network.roadnet.road_index
         for name in names:
             if name not in index:
                 raise UnknownIdError("road", name, lambda: index)
         anchors = [index[name] for name in names]
-        route = self._demand.route(anchors)
-        if not self._demand.valid[route]:
-            fault = self._network.router.fault(anchors)
+        route = self.demand.route(anchors)
+        if not self.demand.valid[route]:
+            fault = self.network.router.fault(anchors)
             warnings.warn(f"push_vehicle: roads: {fault}: the vehicle is dropped", InputWarning, stacklevel=2)
         self._make_room(1)
-        number = self._demand.kind(kind)
-        if self._demand.write(self._tables):
+        number = self.demand.kind(kind)
+        if self.demand.write(self._tables):
             self._refresh()
         kernel_step.push(*self._arguments, number, route, self._n_pushed, float(speed))
         self._n_pushed += 1
@@ -225,25 +218,25 @@ class Engine(EngineCore):
         is no such route from its lane (while it changes lanes: from either of its two).
         """
         v = self._find(vehicle_id)
-        roadnet = self._network.roadnet
+        roadnet = self.network.roadnet
         wanted = [roadnet.road_index.get(name, -1) for name in _names(route)]
         if v < 0 or -1 in wanted:
             return False
-        state = self._tables.state
+        state = self.state
         vehicles = [v] if state.role[v] == t.SINGLE else [v, int(state.partner[v])]
         pending = state.status[v] == t.PENDING
         lanes = [] if pending else [int(state.path[state.way[one]]) for one in vehicles]
         if any(lane >= self._n_lanes for lane in lanes):
             return False
         here = int(state.route_road[state.route[v]]) if pending else roadnet.lane_road[lanes[0]]
-        roads = self._network.router.plan([here, *wanted])
-        if roads is None or any(self._network.router.way(roads, 0, lane).drivables[1] < 0 for lane in lanes):
+        roads = self.network.router.plan([here, *wanted])
+        if roads is None or any(self.network.router.way(roads, 0, lane).drivables[1] < 0 for lane in lanes):
             return False
-        number = self._demand.route([here, *wanted])
-        starts = [self._demand.way_start(roads, 0, lane) for lane in lanes] or [-1]
-        if self._demand.write(self._tables):
+        number = self.demand.route([here, *wanted])
+        starts = [self.demand.way_start(roads, 0, lane) for lane in lanes] or [-1]
+        if self.demand.write(self._tables):
             self._refresh()
-        state = self._tables.state
+        state = self.state
         state.route[vehicles] = number
         state.way[vehicles] = starts
         if not pending:
@@ -254,19 +247,19 @@ class Engine(EngineCore):
 
     def snapshot(self) -> Archive:
         """The full state: vehicles, queues, flow clocks, lights, step, counts, generator."""
-        if self._tables.state.counters[t.BROKEN]:
+        if self.state.counters[t.BROKEN]:
             raise RuntimeError("the engine stopped in the middle of a step: there is no whole state to take")
-        return Archive.take(self._tables, self._demand, self.inputs_sha256)
+        return Archive.take(self._tables, self.demand, self.inputs_sha256)
 
     def load(self, archive: Archive) -> None:
         """Go back to a snapshot, of this engine or of another one on the same input. InputError otherwise."""
         if not isinstance(archive, Archive):
             raise TypeError(f"needs an Archive, not {archive!r}; load_from_file reads one from a file")
-        archive.restore(self._tables, self._demand, self.inputs_sha256)
+        archive.restore(self._tables, self.demand, self.inputs_sha256)
         self._grow_changers()
         n_slots = archive.n_slots
         if n_slots < self._tables.sizes["slots"]:
-            self._add_free_slots(n_slots)
+            add_free_slots(self.state, n_slots)
 
     def load_from_file(self, path: str | Path) -> None:
         """Go back to a snapshot that `Archive.dump` wrote. InputError if the file isn't one for this engine."""
@@ -286,18 +279,18 @@ class Engine(EngineCore):
         return self._replay
 
     def _log_step(self, replay: ReplayLog) -> None:
-        running = self._drivers()
-        order = np.argsort(self._tables.state.priority[running])
-        replay.write((self._drawn(int(v)) for v in running[order]), self._tables.state.is_open)
+        running = self.drivers()
+        order = np.argsort(self.state.priority[running])
+        replay.write((self._drawn(int(v)) for v in running[order]), self.state.is_open)
 
     def _drawn(self, v: int) -> Drawn:
-        state = self._tables.state
+        state = self.state
         drivable = int(state.path[state.way[v]])
         drawn = Drawn(
             self._vehicle_id(v),
             drivable,
             float(self._current("distance")[v]),
-            self._demand.kinds[state.kind[v]],
+            self.demand.kinds[state.kind[v]],
             int(state.direction[v]),
         )
         if state.role[v] != t.OWNER:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.errors import InputError, cannot_be
+from streetflow.files import write_whole
 from streetflow.roadnet.flow import VehicleKind
 from streetflow.roadnet.geometry import direction_at, point_at, polyline_length
 from streetflow.roadnet.network_tables import NetworkTables
@@ -34,17 +35,15 @@ class Drawn(NamedTuple):
 
 
 class ReplayLog:
-    """Writes the replay of one engine. A file belongs to the engine that opened it last."""
+    """Writes the replay of one engine, line by line, as it runs: it may be large, and is of use when a run is stopped. A file
+    belongs to the engine that opened it last."""
 
     def __init__(self, network: NetworkTables, roadnet_log_file: str, replay_log_file: str) -> None:
         self._network = network
         self._enabled = True
         self._file: IO[str] | None = None
         self._key: Path | None = None
-        try:
-            Path(roadnet_log_file).write_text(json.dumps(roadnet_log(network)), encoding="utf-8")
-        except (OSError, ValueError) as fault:
-            raise cannot_be("written", roadnet_log_file, fault) from None
+        write_whole(roadnet_log_file, json.dumps(roadnet_log(network)))
         self.open(replay_log_file)
 
     def open(self, path: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from streetflow.engine.vehicles import vehicle_id
 from streetflow.kernels import tables as t
 
 
@@ -31,7 +32,7 @@ class Trips:
     @property
     def ids(self) -> list[str]:
         pairs = zip(self.flow.tolist(), self.ordinal.tolist(), strict=True)
-        return [f"flow_{flow}_{n}" if flow >= 0 else f"manually_pushed_{n}" for flow, n in pairs]
+        return [vehicle_id(flow, ordinal) for flow, ordinal in pairs]
 
     @property
     def entered(self) -> NDArray[np.bool_]:

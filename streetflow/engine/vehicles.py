@@ -1,11 +1,27 @@
-"""Every running vehicle by itself, as arrays of equal length: what features need that a lane's sums don't tell."""
+"""Vehicles by themselves: their ids, and all running ones as arrays of equal length, for what a lane's sums don't show."""
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+_SHADOW = "_shadow"
+_ID = re.compile(r"(?:flow_(\d+)|manually_pushed)_(\d+)(?:_shadow)?", re.ASCII)
+
+
+def vehicle_id(flow: int, ordinal: int, is_shadow: bool = False) -> str:
+    """The id of the n-th vehicle of a flow; those of flow -1 were pushed. While one changes lanes, its shadow has another."""
+    name = f"flow_{flow}_{ordinal}" if flow >= 0 else f"manually_pushed_{ordinal}"
+    return name + _SHADOW if is_shadow else name
+
+
+def vehicle_numbers(name: str) -> tuple[int, int] | None:
+    """(flow, ordinal) of a vehicle's id, its shadow's too; None for what can be no vehicle's."""
+    found = _ID.fullmatch(name)
+    return (int(found[1] or -1), int(found[2])) if found else None
 
 
 class Vehicles(NamedTuple):

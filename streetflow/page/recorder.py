@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.engine.cityflow_names import Engine
+from streetflow.engine.vehicles import vehicle_id
 from streetflow.kernels import tables as t
 
 
@@ -53,7 +54,7 @@ class Recorder:
 
     def next_step(self) -> None:
         self._engine.next_step()
-        step = int(self._engine._tables.state.counters[t.STEP])
+        step = int(self._engine.state.counters[t.STEP])
         if self._window[0] < step <= self._window[1]:
             self._look()
 
@@ -68,8 +69,8 @@ class Recorder:
         self._phases.clear()
 
     def _look(self) -> None:
-        state = self._engine._tables.state
-        slots = self._engine._drivers()
+        state = self._engine.state
+        slots = self._engine.drivers()
         distance = state.distance_1 if state.counters[t.FLIP] else state.distance_0
         key = state.flow[slots].astype(np.int64) << 32 | state.ordinal[slots]
         self._seen.append((key, state.path[state.way[slots]], distance[slots].copy(), state.kind[slots]))
@@ -85,11 +86,11 @@ class Recorder:
         key, drivable, distance, kind = key[order], drivable[order], distance[order], kind[order]
         first = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1]))) if key.size else np.zeros(0, np.int64)
         position, angle = self._places(drivable, distance)
-        kinds = self._engine._tables.state.kinds.reshape(-1, t.KIND_SIZE)
+        kinds = self._engine.state.kinds.reshape(-1, t.KIND_SIZE)
         return Recording(
             first_step=self._window[0] + 1,
             interval_s=self._engine.config.interval_s,
-            vehicle_ids=[_name(int(each)) for each in key[first]],
+            vehicle_ids=[vehicle_id(int(each) >> 32, int(each) & 0xFFFFFFFF) for each in key[first]],
             vehicle_size_m=kinds[kind[first]][:, [t.LENGTH, t.WIDTH]],
             vehicle_first=np.append(first, key.size),
             frame=frames[order],
@@ -102,7 +103,7 @@ class Recorder:
         self, drivable: NDArray[np.int32], distance: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Point [n, 2] and direction [n] at each distance on its drivable's polyline."""
-        network = self._engine._network
+        network = self._engine.network
         shapes = [np.array(shape) for shape in (*network.lane_shapes, *network.link_shapes)]
         segments = np.concatenate([np.diff(shape, axis=0) for shape in shapes])
         starts = np.concatenate([shape[:-1] for shape in shapes])
@@ -114,8 +115,3 @@ class Recorder:
         k = np.searchsorted(owner * far + own_start, drivable * far + distance, side="right") - 1
         along = np.minimum(distance - own_start[k], lengths[k]) / lengths[k]
         return starts[k] + segments[k] * along[:, None], np.arctan2(segments[k, 1], segments[k, 0])
-
-
-def _name(key: int) -> str:
-    flow, ordinal = key >> 32, key & 0xFFFFFFFF
-    return f"flow_{flow}_{ordinal}" if flow >= 0 else f"manually_pushed_{ordinal}"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.engine.replay_log import roadnet_log
-from streetflow.errors import InputError
+from streetflow.files import write_whole
 from streetflow.page.recorder import Recording
 from streetflow.roadnet.network_tables import NetworkTables
 
@@ -28,10 +28,7 @@ def write_replay_page(recording: Recording, network: NetworkTables, title: str, 
     """Write the page. InputError where the file can't be written."""
     content = json.dumps(page_content(recording, network, title), separators=(",", ":"))
     page = TEMPLATE.read_text(encoding="utf-8").replace("/*CONTENT*/null", content.replace("</", "<\\/"), 1)
-    try:
-        file.write_text(page, encoding="utf-8")
-    except OSError as fault:
-        raise InputError(file, "", f"can't be written: {fault.strerror}") from fault
+    write_whole(file, page)
 
 
 def page_content(recording: Recording, network: NetworkTables, title: str) -> dict[str, object]:

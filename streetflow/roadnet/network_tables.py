@@ -6,10 +6,11 @@ import math
 import os
 import threading
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from streetflow.errors import InputError
 from streetflow.kernels.tables import WORD_BITS, State
@@ -31,6 +32,7 @@ MOST_SEGMENTS = 10_000
 class NetworkTables:
     """All that engines on one road network share. Arrays are never written to."""
 
+    file: Path  # absolute
     roadnet: Roadnet
     router: Router
     lane_shapes: list[list[Point]]
@@ -55,13 +57,13 @@ def load_network(path: str | Path) -> NetworkTables:
     try:
         stat = os.stat(key)
     except (OSError, ValueError):
-        return _build(read_roadnet(path))  # raises InputError with the reason
+        return _build(read_roadnet(path), key)  # raises InputError with the reason
     version = (stat.st_mtime_ns, stat.st_size)
     with _lock:
         known = _cache.get(key)
     if known is not None and known[0] == version:
         return known[1]
-    tables = _build(read_roadnet(path))
+    tables = _build(read_roadnet(path), key)
     with _lock:
         _cache[key] = version, tables
     return tables
@@ -87,11 +89,10 @@ def _prefix(counts: list[int]) -> NDArray[np.int32]:
     return sums
 
 
-def _build(roadnet: Roadnet) -> NetworkTables:
+def _build(roadnet: Roadnet, file: Path) -> NetworkTables:
     lane_shapes = roadnet_lane_shapes(roadnet)
     link_shapes = roadnet_link_shapes(roadnet)
     lane_lengths = [polyline_length(shape) for shape in lane_shapes]
-    link_lengths = [polyline_length(shape) for shape in link_shapes]
     n_lanes, n_links = len(lane_shapes), len(link_shapes)
     links = [
         (i, road_link, lane_link)
@@ -99,30 +100,82 @@ def _build(roadnet: Roadnet) -> NetworkTables:
         for road_link in intersection.road_links
         for lane_link in road_link.lane_links
     ]
-    links_per_intersection = [
-        sum(len(road_link.lane_links) for road_link in intersection.road_links) for intersection in roadnet.intersections
-    ]
-    link_first = _prefix(links_per_intersection)
-    crossings: list[list[Crossing]] = []
-    for i in range(len(roadnet.intersections)):
-        crossings += intersection_crossings(link_shapes[link_first[i] : link_first[i + 1]])
+    per_intersection = [sum(len(each.lane_links) for each in one.road_links) for one in roadnet.intersections]
+    link_first = _prefix(per_intersection)
+    n_words = max([1, *(-(-n // WORD_BITS) for n in per_intersection)])
+    ints: dict[str, ArrayLike] = {
+        **_link_columns(n_lanes, links),
+        **_conflict_bits(links, link_first, n_words),
+        **_phase_columns(roadnet, link_first),
+        "link_first": link_first,
+        "beside_first": [int(link_first[i]) for i, _, _ in links],
+        "word_first": [i * n_words for i, _, _ in links],
+    }
+    crossings = _crossing_columns(link_shapes, link_first, n_words)
+    ints |= {name: crossings[name] for name in ("conflicts", "crossing_first", "crossing_rank")}
+    speed_limits = [v for road in roadnet.roads for v in road.lane_max_speeds_mps]
+    reals: dict[str, ArrayLike] = {
+        "length": lane_lengths + [polyline_length(shape) for shape in link_shapes],
+        "lane_width": [width for road in roadnet.roads for width in road.lane_widths_m],
+        "speed_limit": speed_limits + [LANE_LINK_SPEED_LIMIT_MPS] * n_links,
+        "crossing_m": crossings["crossing_m"],
+        "phase_time": [phase.time_s for intersection in roadnet.intersections for phase in intersection.phases],
+    }
+    arrays: dict[str, NDArray[np.generic]] = {name: np.array(v, np.int32) for name, v in ints.items()}
+    arrays.update({name: np.array(v, np.float64) for name, v in reals.items()})
+    link_ids = (f"{roadnet.lane_ids[link.start_lane]}_TO_{roadnet.lane_ids[link.end_lane]}" for _, _, link in links)
+    return NetworkTables(
+        file=file,
+        roadnet=roadnet,
+        router=Router(roadnet, lane_lengths),
+        lane_shapes=lane_shapes,
+        link_shapes=link_shapes,
+        links=links,
+        sizes=_sizes(arrays, n_lanes, n_links, len(roadnet.intersections), n_words),
+        arrays=arrays,
+        link_ids=tuple(link_ids),
+    )
+
+
+_Links = list[tuple[int, RoadLink, LaneLink]]
+
+
+def _link_columns(n_lanes: int, links: _Links) -> dict[str, ArrayLike]:
+    """What lane links join, and by lane the links that leave it."""
     lane_out: list[list[int]] = [[] for _ in range(n_lanes)]
     for k, (_, _, lane_link) in enumerate(links):
         lane_out[lane_link.start_lane].append(n_lanes + k)
+    return {
+        "out_first": _prefix([len(of_lane) for of_lane in lane_out]),
+        "out_links": [k for of_lane in lane_out for k in of_lane],
+        "start_lane": [lane_link.start_lane for _, _, lane_link in links],
+        "end_lane": [lane_link.end_lane for _, _, lane_link in links],
+        "rank": [road_link.rank for _, road_link, _ in links],
+        "is_turn": [int(road_link.is_turn) for _, road_link, _ in links],
+    }
 
-    n_words = max([1, *(-(-n // WORD_BITS) for n in links_per_intersection)])
-    bit_word = np.zeros(n_links, np.int32)
-    bit_mask = np.zeros(n_links, np.int32)
-    conflicts = np.zeros((n_links, n_words), np.int32)
+
+def _conflict_bits(links: _Links, link_first: NDArray[np.int32], n_words: int) -> dict[str, ArrayLike]:
+    """Each lane link's own bit among those of its intersection."""
+    own = [k - int(link_first[i]) for k, (i, _, _) in enumerate(links)]
+    return {
+        "bit_word": [i * n_words + bit // WORD_BITS for bit, (i, _, _) in zip(own, links, strict=True)],
+        "bit_mask": [1 << bit % WORD_BITS for bit in own],
+    }
+
+
+def _crossing_columns(link_shapes: list[list[Point]], link_first: NDArray[np.int32], n_words: int) -> dict[str, ArrayLike]:
+    """By lane link, which others cross it and where; lane links of one shape share their rows."""
+    crossings: list[list[Crossing]] = []
+    for first, end in pairwise(link_first):
+        crossings += intersection_crossings(link_shapes[first:end])
+    conflicts = np.zeros((len(link_shapes), n_words), np.int32)
     crossing_rank: list[int] = []
     crossing_m: list[float] = []
     crossing_first: list[int] = []
-    first_of_equal: dict[tuple[tuple[int, float, float], ...], int] = {}  # crossings of lane links of one shape
-    for k, (i, _, _) in enumerate(links):
-        own = k - int(link_first[i])
-        bit_word[k] = i * n_words + own // WORD_BITS
-        bit_mask[k] = 1 << own % WORD_BITS
-        ranked = sorted(enumerate(crossings[k]), key=lambda each: each[1].other_link)
+    first_of_equal: dict[tuple[tuple[int, float, float], ...], int] = {}
+    for k, of_link in enumerate(crossings):
+        ranked = sorted(enumerate(of_link), key=lambda each: each[1].other_link)
         for _, crossing in ranked:
             conflicts[k, crossing.other_link // WORD_BITS] |= 1 << crossing.other_link % WORD_BITS
         rows = tuple((rank, crossing.own_m, crossing.other_m) for rank, crossing in ranked)
@@ -130,48 +183,35 @@ def _build(roadnet: Roadnet) -> NetworkTables:
         if crossing_first[-1] == len(crossing_rank):
             crossing_rank += [rank for rank, _, _ in rows]
             crossing_m += [distance for _, *pair in rows for distance in pair]
+    return {
+        "conflicts": conflicts.ravel(),
+        "crossing_first": crossing_first,
+        "crossing_rank": crossing_rank,
+        "crossing_m": crossing_m,
+    }
 
-    phases = [phase for intersection in roadnet.intersections for phase in intersection.phases]
+
+def _phase_columns(roadnet: Roadnet, link_first: NDArray[np.int32]) -> dict[str, ArrayLike]:
+    """By phase, the lane links that it opens."""
     phase_links: list[list[int]] = []
     for i, intersection in enumerate(roadnet.intersections):
         within = _prefix([len(road_link.lane_links) for road_link in intersection.road_links])
         for phase in intersection.phases:
             open_links = sorted(int(link_first[i]) + k for r in set(phase.road_links) for k in range(within[r], within[r + 1]))
             phase_links.append(open_links)
-
-    flat_out = [k for of_lane in lane_out for k in of_lane]
-    flat_phase_links = [k for of_phase in phase_links for k in of_phase]
-    speed_limits = [v for road in roadnet.roads for v in road.lane_max_speeds_mps]
-    ints: dict[str, object] = {
-        "out_first": _prefix([len(of_lane) for of_lane in lane_out]),
-        "out_links": flat_out,
-        "start_lane": [lane_link.start_lane for _, _, lane_link in links],
-        "end_lane": [lane_link.end_lane for _, _, lane_link in links],
-        "rank": [road_link.rank for _, road_link, _ in links],
-        "is_turn": [int(road_link.is_turn) for _, road_link, _ in links],
-        "bit_word": bit_word,
-        "bit_mask": bit_mask,
-        "word_first": [i * n_words for i, _, _ in links],
-        "conflicts": conflicts.ravel(),
-        "crossing_first": crossing_first,
-        "crossing_rank": crossing_rank,
-        "beside_first": [int(link_first[i]) for i, _, _ in links],
-        "link_first": link_first,
+    return {
         "phase_first": _prefix([len(intersection.phases) for intersection in roadnet.intersections]),
         "phase_link_first": _prefix([len(of_phase) for of_phase in phase_links]),
-        "phase_links": flat_phase_links,
+        "phase_links": [k for of_phase in phase_links for k in of_phase],
     }
-    reals: dict[str, object] = {
-        "length": lane_lengths + link_lengths,
-        "lane_width": [width for road in roadnet.roads for width in road.lane_widths_m],
-        "speed_limit": speed_limits + [LANE_LINK_SPEED_LIMIT_MPS] * n_links,
-        "crossing_m": crossing_m,
-        "phase_time": [phase.time_s for phase in phases],
-    }
-    arrays: dict[str, NDArray[np.generic]] = {name: np.array(v, np.int32) for name, v in ints.items()}
-    arrays.update({name: np.array(v, np.float64) for name, v in reals.items()})
-    n_intersections = len(roadnet.intersections)
-    sizes = {
+
+
+def _sizes(
+    arrays: dict[str, NDArray[np.generic]], n_lanes: int, n_links: int, n_intersections: int, n_words: int
+) -> dict[str, int]:
+    """The sizes that the fields of `State` name."""
+    n_phases = arrays["phase_time"].size
+    return {
         "lanes": n_lanes,
         "lanes_1": n_lanes + 1,
         "links": n_links,
@@ -180,25 +220,12 @@ def _build(roadnet: Roadnet) -> NetworkTables:
         "drivable_words": -(-(n_lanes + n_links) // WORD_BITS),
         "lane_words": -(-n_lanes // WORD_BITS),
         "link_words": n_links * n_words,
-        "crossings": len(crossing_rank),
-        "crossings_2": len(crossing_m),
+        "crossings": arrays["crossing_rank"].size,
+        "crossings_2": arrays["crossing_m"].size,
         "intersections": n_intersections,
         "intersections_1": n_intersections + 1,
         "intersection_words": n_intersections * n_words,
-        "phases": len(phases),
-        "phases_1": len(phases) + 1,
-        "phase_links": len(flat_phase_links),
+        "phases": n_phases,
+        "phases_1": n_phases + 1,
+        "phase_links": arrays["phase_links"].size,
     }
-    link_ids = tuple(
-        f"{roadnet.lane_ids[lane_link.start_lane]}_TO_{roadnet.lane_ids[lane_link.end_lane]}" for _, _, lane_link in links
-    )
-    return NetworkTables(
-        roadnet=roadnet,
-        router=Router(roadnet, lane_lengths),
-        lane_shapes=lane_shapes,
-        link_shapes=link_shapes,
-        links=links,
-        sizes=sizes,
-        arrays=arrays,
-        link_ids=link_ids,
-    )

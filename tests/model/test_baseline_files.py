@@ -23,12 +23,13 @@ from model.report.tasks import plan  # noqa: E402
 from streetflow.control.intersection import signalled_intersections  # noqa: E402
 from streetflow.errors import InputError  # noqa: E402
 from streetflow.networks.catalogue import find_network  # noqa: E402
+from streetflow.roadnet.reader import read_roadnet  # noqa: E402
 from tests.helpers.baselines import arterial, graph_of  # noqa: E402
 from tests.helpers.shared_data import needs_data_set  # noqa: E402
 
 
 def test_shared_models_refuse_intersections_that_differ(tmp_path: Path) -> None:
-    intersections = list(signalled_intersections(find_network("arterial").roadnet_file))
+    intersections = list(signalled_intersections(read_roadnet(find_network("arterial").roadnet_file)))
     odd = dataclasses.replace(intersections[1], phases=intersections[1].phases[:5])
     for name in ("MPLight", "CoLight"):
         assert BASELINES[name].refusal(intersections) is None

@@ -16,6 +16,7 @@ from model.dqn.value_graph import ValueGraph  # noqa: E402
 from model.report.cost import Geometry, costs  # noqa: E402
 from streetflow.control.intersection import Intersection, neighbours, signalled_intersections  # noqa: E402
 from streetflow.networks.catalogue import find_network  # noqa: E402
+from streetflow.roadnet.reader import read_roadnet  # noqa: E402
 from tests.helpers.baselines import Array, different_pair, graph_of, inputs  # noqa: E402
 
 
@@ -124,7 +125,7 @@ def test_mplight_is_frap_on_pressure_with_shared_weights() -> None:
 
 
 def test_colight_equals_plain_loops() -> None:
-    intersections = list(signalled_intersections(find_network("arterial").roadnet_file))
+    intersections = list(signalled_intersections(read_roadnet(find_network("arterial").roadnet_file)))
     graph, widths = graph_of("CoLight", intersections, [3, 4])
     x = inputs(intersections, widths, 2)
     values = graph(x.flatten(2)).detach().numpy()
@@ -166,7 +167,7 @@ def test_random_paths_are_uniform_and_independent_of_the_batch() -> None:
 
 @pytest.mark.parametrize(("name", "parameters"), [("EcoLight", 162), ("FRAP", 1_369), ("MPLight", 1_369), ("CoLight", None)])
 def test_networks_have_the_counted_parameters(name: str, parameters: int | None) -> None:
-    intersections = list(signalled_intersections(find_network("arterial").roadnet_file))
+    intersections = list(signalled_intersections(read_roadnet(find_network("arterial").roadnet_file)))
     graph, _ = graph_of(name, intersections, [1])
     count = sum(parameter.numel() for parameter in graph.parameters())
     sets = 1 if BASELINES[name].shared else len(intersections)

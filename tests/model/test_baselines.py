@@ -24,6 +24,7 @@ from model.dqn.value_graph import ValueGraph  # noqa: E402
 from streetflow.control.environment import Environment  # noqa: E402
 from streetflow.control.intersection import signalled_intersections  # noqa: E402
 from streetflow.networks.catalogue import find_network  # noqa: E402
+from streetflow.roadnet.reader import read_roadnet  # noqa: E402
 from tests.helpers.baselines import arterial, graph_of, inputs  # noqa: E402
 from tests.helpers.toy_environment import ToyEnvironment  # noqa: E402
 
@@ -81,7 +82,7 @@ def test_ecolight_keeps_the_phase_or_takes_the_next() -> None:
 @pytest.mark.parametrize("name", BASELINES)
 def test_learning_lowers_the_loss_on_what_was_seen(name: str) -> None:
     """100 steps on one minibatch with a frozen target."""
-    intersections = list(signalled_intersections(find_network("arterial").roadnet_file))
+    intersections = list(signalled_intersections(read_roadnet(find_network("arterial").roadnet_file)))
     graph, widths = graph_of(name, intersections, [1])
     states = inputs(intersections, widths, 1, batch=33).flatten(2).numpy()
     rng = np.random.default_rng(0)

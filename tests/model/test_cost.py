@@ -33,6 +33,7 @@ from model.report.cost_figure import (
 from streetflow.control.intersection import signalled_intersections
 from streetflow.errors import InputError
 from streetflow.networks.catalogue import find_network
+from streetflow.roadnet.reader import read_roadnet
 from tests.helpers.places import ROOT
 from tests.helpers.shared_data import needs_data_set
 
@@ -85,7 +86,7 @@ def test_another_intersection_by_hand() -> None:
 
 @needs_data_set("Jinan")
 def test_jinan_has_the_papers_intersection() -> None:
-    found = signalled_intersections(find_network("Jinan").roadnet_file)
+    found = signalled_intersections(read_roadnet(find_network("Jinan").roadnet_file))
     geometries = [geometry_of(found, index) for index in range(len(found))]
     assert [geometry.relevant_intersections for geometry in geometries].count(5) == 2  # the inner ones of 4 x 3
     assert PAPER_GEOMETRY in geometries
@@ -93,7 +94,7 @@ def test_jinan_has_the_papers_intersection() -> None:
 
 def test_neighbours_are_mutual_and_joined_by_a_road() -> None:
     """The arterial has three lights in a row."""
-    found = signalled_intersections(find_network("arterial").roadnet_file)
+    found = signalled_intersections(read_roadnet(find_network("arterial").roadnet_file))
     assert [neighbours(found, index) for index in range(3)] == [[1], [0, 2], [1]]
 
 

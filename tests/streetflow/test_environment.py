@@ -19,6 +19,7 @@ from streetflow.control.features import RELEASE
 from streetflow.control.measures import ThroughputMeter, summarise
 from streetflow.errors import InputError
 from streetflow.networks.catalogue import Network, find_network
+from streetflow.roadnet.network_tables import load_network
 
 
 def random_run(environment: Environment, decisions: int, seed: int = 1) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -314,7 +315,9 @@ def test_max_pressure_on_both_engines(stand_in: None) -> None:
 
 def test_both_engines_know_the_same_lanes(stand_in: None) -> None:
     network = find_network("arterial")
-    own, other = (make_engine(k, network.roadnet_file, network.flow_files[0], seed=1) for k in ("builtin", "cityflow"))
+    own, other = (
+        make_engine(k, load_network(network.roadnet_file), network.flow_files[0], seed=1) for k in ("builtin", "cityflow")
+    )
     assert own.lane_ids == other.lane_ids and own.intersection_ids == other.intersection_ids
     np.testing.assert_array_equal(own.lane_max_speed_mps, other.lane_max_speed_mps)
     np.testing.assert_array_equal(own.lane_length_m, other.lane_length_m)
@@ -322,7 +325,7 @@ def test_both_engines_know_the_same_lanes(stand_in: None) -> None:
 
 def test_cityflow_is_never_given_a_phase_that_it_would_abort_on(stand_in: None) -> None:
     network = find_network("crossing")
-    engine = make_engine("cityflow", network.roadnet_file, network.flow_files[0], seed=1)
+    engine = make_engine("cityflow", load_network(network.roadnet_file), network.flow_files[0], seed=1)
     phases = np.full(5, -1, np.int32)
     phases[0] = 8
     with pytest.raises(IndexError, match="has 8 phases, there is no phase 8"):
@@ -341,7 +344,7 @@ def test_engine_that_never_stepped_is_never_destroyed(stand_in: None, monkeypatc
     monkeypatch.setattr(StandIn, "__del__", lambda self: ended.append(id(self)), raising=False)
     network = find_network("crossing")
     for steps in (0, 1):
-        engine = make_engine("cityflow", network.roadnet_file, network.flow_files[0], seed=1)
+        engine = make_engine("cityflow", load_network(network.roadnet_file), network.flow_files[0], seed=1)
         engine.step_many(steps)
         del engine
         assert len(ended) == steps

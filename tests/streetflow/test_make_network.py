@@ -73,7 +73,7 @@ def test_every_network_loads_runs_and_loses_no_vehicle(
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a route that can't be planned, a dead end, a flow that never fires
         engine = Engine.from_files(network.roadnet_file, network.flow_files[0], seed=seed, rl_traffic_light=False)
-    assert len(signalled_intersections(network.roadnet_file)) == grid.rows * grid.columns
+    assert len(signalled_intersections(read_roadnet(network.roadnet_file))) == grid.rows * grid.columns
     for _ in range(4):
         engine.step_many(traffic.horizon_s // 4 + 20)
         trips = engine.trips()

@@ -65,7 +65,7 @@ def recorded() -> tuple[Recorder, Engine, dict[int, dict[str, object]]]:
 def test_positions_are_those_of_the_geometry(recorded) -> None:
     recorder, engine, truth = recorded
     recording = recorder.recording()
-    network = engine._network
+    network = engine.network
     shapes = dict(
         zip((*network.roadnet.lane_ids, *network.link_ids), (*network.lane_shapes, *network.link_shapes), strict=True)
     )
@@ -93,12 +93,12 @@ def test_a_window_of_the_run_is_kept() -> None:
 
 def test_lights_of_a_lane_are_open_part_open_or_closed(recorded) -> None:
     recorder, engine, _ = recorded
-    content = page_content(recorder.recording(), engine._network, "arterial")
+    content = page_content(recorder.recording(), engine.network, "arterial")
     lights = content["lights"]
     assert isinstance(lights, list)
     letters = {letter for light in lights for letter in light["by_phase"]}
     assert letters >= {"g", "r"} and letters <= {"g", "r", "p"}
-    phases = [len(each.phases) for each in engine._network.roadnet.intersections]
+    phases = [len(each.phases) for each in engine.network.roadnet.intersections]
     assert all(len(light["by_phase"]) == phases[light["intersection"]] for light in lights)
 
 
@@ -107,7 +107,7 @@ def test_lights_of_a_lane_are_open_part_open_or_closed(recorded) -> None:
 def test_chromium_shows_what_the_engine_had(recorded, step: int, tmp_path: Path) -> None:
     recorder, engine, truth = recorded
     page = tmp_path / "replay.html"
-    write_replay_page(recorder.recording(), engine._network, "a </script> title", page)
+    write_replay_page(recorder.recording(), engine.network, "a </script> title", page)
     shown = dumped(page, step - 1, tmp_path)
     told = truth[step]
 
@@ -119,7 +119,7 @@ def test_chromium_shows_what_the_engine_had(recorded, step: int, tmp_path: Path)
     close = [abs(speeds[v] - told["speed"][v]) < 2.5 for v in speeds]
     assert sum(close) >= 0.9 * len(close)
 
-    network = engine._network
+    network = engine.network
     lane_links = {}
     for k, (number, _, lane_link) in enumerate(network.links):
         lane_links.setdefault((number, lane_link.start_lane), []).append(k)
@@ -140,8 +140,8 @@ def test_chromium_shows_what_the_engine_had(recorded, step: int, tmp_path: Path)
 def opened(engine: Engine, phases: np.ndarray) -> list[bool]:
     """Per lane link: whether its road link is available in its intersection's phase."""
     states = []
-    for number, road_link, _ in engine._network.links:
-        intersection = engine._network.roadnet.intersections[number]
+    for number, road_link, _ in engine.network.links:
+        intersection = engine.network.roadnet.intersections[number]
         available = intersection.phases[phases[number]].road_links
         states.append(any(intersection.road_links[r] is road_link for r in available))
     return states

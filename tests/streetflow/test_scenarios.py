@@ -66,7 +66,7 @@ def test_flows_differ_from_each_other(name: str) -> None:
 @pytest.mark.parametrize(("name", "lights"), [("crossing", 1), ("arterial", 3)])
 def test_crossings_have_eight_phases_and_rights_always_open(name: str, lights: int) -> None:
     network = find_network(name)
-    found = signalled_intersections(network.roadnet_file)
+    found = signalled_intersections(read_roadnet(network.roadnet_file))
     assert len(found) == lights
     net = read_roadnet(network.roadnet_file)
     for light in found:

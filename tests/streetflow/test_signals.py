@@ -14,6 +14,8 @@ from streetflow.control.signals import Signals
 from streetflow.errors import InputError
 from streetflow.networks.catalogue import find_network
 from streetflow.roadnet.json_reader import read_json
+from streetflow.roadnet.network_tables import load_network
+from streetflow.roadnet.reader import read_roadnet
 
 # Phase 0 opens nothing, so action 0 is phase 1, action 1 phase 2, action 2 phase 3.
 LIGHT = Intersection(
@@ -180,15 +182,15 @@ def opened_by(file: Path) -> list[list[int]]:
 
 def test_hold_changes_nothing(own_cache: Path) -> None:
     file = small_roadnet(own_cache)
-    table = derive_clearance(file, "hold")
-    assert table.roadnet_file == file
+    table = derive_clearance(load_network(file), "hold")
+    assert table.network.file == file
     assert (table.phases == -1).all() and table.phases.shape == (1, 3, 3)
 
 
 def test_yellow_keeps_what_goes_on(own_cache: Path) -> None:
     file = small_roadnet(own_cache)
-    table = derive_clearance(file, "yellow")
-    phases = opened_by(table.roadnet_file)
+    table = derive_clearance(load_network(file), "yellow")
+    phases = opened_by(table.network.file)
     assert phases[:4] == opened_by(file)
     between = [[phases[table.phases[0, a, b]] for b in range(3)] for a in range(3)]
     assert between == [
@@ -199,8 +201,8 @@ def test_yellow_keeps_what_goes_on(own_cache: Path) -> None:
 
 
 def test_all_red_closes_everything(own_cache: Path) -> None:
-    table = derive_clearance(small_roadnet(own_cache), "all_red")
-    phases = opened_by(table.roadnet_file)
+    table = derive_clearance(load_network(small_roadnet(own_cache)), "all_red")
+    phases = opened_by(table.network.file)
     assert len(phases) == 5
     assert (table.phases == 4).all() and phases[4] == []
 
@@ -208,7 +210,7 @@ def test_all_red_closes_everything(own_cache: Path) -> None:
 @pytest.mark.parametrize("clearance", CLEARANCES)
 def test_derived_roadnet_keeps_every_digit_and_the_actions(own_cache: Path, clearance: str) -> None:
     file = small_roadnet(own_cache)
-    derived = derive_clearance(file, clearance).roadnet_file
+    derived = derive_clearance(load_network(file), clearance).network.file
     assert '"width": 5.000000000000000055511151' in derived.read_text()
     before, after = read_json(file), read_json(derived)
     for content in (before, after):
@@ -218,22 +220,22 @@ def test_derived_roadnet_keeps_every_digit_and_the_actions(own_cache: Path, clea
 
 def test_derivation_follows_a_changed_file(own_cache: Path) -> None:
     file = small_roadnet(own_cache)
-    first = derive_clearance(file, "yellow").roadnet_file
+    first = derive_clearance(load_network(file), "yellow").network.file
     file.write_text(file.read_text().replace("11.11", "13.5"))
-    second = derive_clearance(file, "yellow").roadnet_file
+    second = derive_clearance(load_network(file), "yellow").network.file
     assert first != second and "13.5" in second.read_text()
 
 
 def test_unknown_clearance_is_an_input_error(own_cache: Path) -> None:
     with pytest.raises(InputError, match="flashing: unknown; there are hold, yellow, all_red"):
-        derive_clearance(small_roadnet(own_cache), "flashing")
+        derive_clearance(load_network(small_roadnet(own_cache)), "flashing")
 
 
 def test_right_turns_of_the_crossing_stay_open_in_yellow() -> None:
     network = find_network("crossing")
-    (light,) = signalled_intersections(network.roadnet_file)
-    table = derive_clearance(network.roadnet_file, "yellow")
-    phases = opened_by(table.roadnet_file)
+    (light,) = signalled_intersections(read_roadnet(network.roadnet_file))
+    table = derive_clearance(load_network(network.roadnet_file), "yellow")
+    phases = opened_by(table.network.file)
     rights = [i for i, link in enumerate(read_json(network.roadnet_file)["intersections"][0]["roadLinks"])
               if link["type"] == "turn_right"]  # fmt: skip
     assert light.action_count == 8 and len(rights) == 4

@@ -93,10 +93,11 @@ def _geometry(network: str | None, intersection: str | None) -> tuple["Geometry"
     from model.report.cost import PAPER_GEOMETRY, geometry_of
     from streetflow.control.intersection import signalled_intersections
     from streetflow.networks.catalogue import find_network
+    from streetflow.roadnet.reader import read_roadnet
 
     if network is None:
         return PAPER_GEOMETRY, "the paper's intersection of Jinan"
-    found = signalled_intersections(find_network(network).roadnet_file)
+    found = signalled_intersections(read_roadnet(find_network(network).roadnet_file))
     names = [each.id for each in found]
     if intersection is not None and intersection not in names:
         raise InputError("--intersection", "", f"{network} has no signalled {intersection!r}{or_else(intersection, names)}")

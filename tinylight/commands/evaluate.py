@@ -118,8 +118,10 @@ def _print_measures(measured: Sequence[Mapping[str, float | None]]) -> None:
 
 def _write_trips(trips: "Sequence[tuple[int, Trips]]", file: Path) -> None:
     """One line a vehicle; an empty cell is a time that hasn't come (or, for free_flow_s, isn't known)."""
+    from streetflow.files import written_aside
+
     names = ("created_s", "entered_s", "ended_s", "travel_time_s", "network_time_s", "free_flow_s", "delay_s")
-    with file.open("w", encoding="utf-8", newline="") as out:
+    with written_aside(file) as aside, aside.open("w", encoding="utf-8", newline="") as out:
         lines = csv.writer(out, lineterminator="\n")
         lines.writerow(("flow", "vehicle", *names))
         for flow, each in trips:

@@ -62,7 +62,7 @@ def replay(
             observation, _, _ = environment.step(controller.act(observation))
             bar.update(task, completed=min(environment.time_s, end_s))
     recording = recorder.recording()
-    write_replay_page(recording, engine._network, f"{network}, flow {flow}, {name}", out)
+    write_replay_page(recording, engine.network, f"{network}, flow {flow}, {name}", out)
     megabytes = out.stat().st_size / 1e6
     say(f"{out}: {len(recording.vehicle_ids)} vehicles, seconds {start_s} to {end_s}, {megabytes:.1f} MB; open it in a browser")
     if json_file is not None:

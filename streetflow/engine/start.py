@@ -1,0 +1,46 @@
+"""The tables at the start of a run: nobody there, all slots free, the generator at its seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streetflow.engine.tidy import TIDY_STEPS
+from streetflow.kernels import tables as t
+
+
+def clear_run(state: t.State) -> None:
+    """Back to step 0 without vehicles. Lights and generator stay as they are."""
+    for to_clear in (
+        state.priority_uses, state.n_vehicles, state.n_waiting, state.out_count, state.status, state.occupied, state.queued,
+    ):  # fmt: skip
+        to_clear[:] = 0
+    for to_empty in (state.head, state.tail, state.arrival_step, state.queue_head, state.queue_tail):
+        to_empty[:] = -1
+    for counter in (
+        t.STEP, t.FLIP, t.N_RUNNING, t.N_PRESENT, t.N_FINISHED, t.N_FREE, t.N_FREED, t.N_PENDING,
+        t.NEXT_EVENT, t.N_ACTIVE_FLOWS, t.BROKEN, t.N_CREATED, t.N_TRIPS,
+    ):  # fmt: skip
+        state.counters[counter] = 0
+    state.counters[t.TIDY_STEP] = TIDY_STEPS
+    state.reals[t.FLOW_CLOCK] = 0.0
+    state.reals[t.FINISHED_TIME] = 0.0
+    state.flow_counter[:] = 0
+    state.flow_credit[:] = state.flow_interval
+    add_free_slots(state, 0)
+
+
+def add_free_slots(state: t.State, first: int) -> None:
+    """Make the slots from ``first`` on free; lower numbers are used first."""
+    n_free = int(state.counters[t.N_FREE])
+    new = np.arange(state.status.size - 1, first - 1, -1, dtype=np.int32)
+    state.free_slots[: new.size + n_free] = np.concatenate((new, state.free_slots[:n_free]))
+    state.counters[t.N_FREE] = n_free + new.size
+
+
+def seed_generator(state: t.State, seed: int) -> None:
+    """Start the generator anew from a seed, taken modulo 2**32."""
+    generator: Any = np.random.RandomState(seed % 2**32).get_state(legacy=False)
+    state.rng[:] = np.asarray(generator["state"]["key"], np.uint32).view(np.int32)
+    state.counters[t.RNG_POSITION] = t.RNG_WORDS
