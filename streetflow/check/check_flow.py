@@ -52,6 +52,9 @@ def flow_doubts(engine: EngineCore, horizon_s: int) -> Iterator[Doubt]:
         yield Doubt("flow whose window is jumped over", f"[{i}]", window)
     for i, lane in engine.dead_ends:
         yield Doubt("route with a dead end", f"[{i}].route", f"no way on from lane {engine.lane_ids[lane]!r}")
+    if not any(vehicle_count(flow, horizon_s) for flow in flows):
+        text = f"none of its {len(flows)} flows creates one within {horizon_s} s" if flows else "it holds no flow"
+        yield Doubt("demand without a vehicle", "whole file", text)
     slowest = _slowest_limits(engine)
     for i, (flow, route) in enumerate(zip(flows, _routes(engine), strict=True)):
         if flow.start_s >= horizon_s:

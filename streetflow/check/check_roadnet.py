@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from streetflow.roadnet.flow import PUSHED_DEFAULTS
 from streetflow.roadnet.geometry import polyline_length
 from streetflow.roadnet.network_tables import NetworkTables
 from streetflow.roadnet.reader import Intersection, Roadnet
@@ -39,10 +40,12 @@ def roadnet_content(network: NetworkTables) -> Content:
     }
 
 
-def roadnet_doubts(network: NetworkTables) -> Iterator[Doubt]:
+def roadnet_doubts(network: NetworkTables, interval_s: float = 1.0) -> Iterator[Doubt]:
+    """Everything doubtful in it, for steps of ``interval_s``."""
     roadnet = network.roadnet
     yield from _isolated_roads(roadnet, network.router)
     yield from _lanes_without_links(roadnet, network.router)
+    yield from _short_approaches(network, interval_s)
     for number, intersection in enumerate(roadnet.intersections):
         yield from _unlisted_roads(roadnet, number, intersection)
         if not intersection.virtual:
@@ -57,12 +60,18 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _isolated_roads(roadnet: Roadnet, router: Router) -> Iterator[Doubt]:
-    """Roads that can't be reached from any road end, or from which none can be reached."""
+    """Roads that can't be reached from any road end, or from which none can be reached. Where there are no road ends, routes
+    begin and end anywhere: then roads on no route, which has two roads at least."""
     virtual = [each.virtual for each in roadnet.intersections]
     before: list[list[int]] = [[] for _ in roadnet.roads]
     for number, following in enumerate(router.next_roads):
         for q in following:
             before[q].append(number)
+    if not any(virtual):
+        for i, road in enumerate(roadnet.roads):
+            if not router.next_roads[i] and not before[i]:
+                yield Doubt("road on no route", f"roads[{i}]", f"nothing leads onto {road.id!r} nor on from it")
+        return
     entries = [i for i, road in enumerate(roadnet.roads) if virtual[road.start_intersection]]
     exits = [i for i, road in enumerate(roadnet.roads) if virtual[road.end_intersection]]
     reached, leading_out = _reachable(entries, router.next_roads), _reachable(exits, before)
@@ -90,6 +99,30 @@ def _lanes_without_links(roadnet: Roadnet, router: Router) -> Iterator[Doubt]:
         for j in range(road.n_lanes):
             if not router.lane_links[road.first_lane + j]:
                 yield Doubt("dead end", f"roads[{i}].lanes[{j}]", f"no lane link leads on from lane {road.id}_{j}")
+
+
+def _short_approaches(network: NetworkTables, interval_s: float) -> Iterator[Doubt]:
+    """Lanes on which a car that comes at the speed limit passes a red light: it minds the light from its first step on the lane
+    on, and only if it can still stop before the lane's end (section 6)."""
+    roadnet, deceleration = network.roadnet, PUSHED_DEFAULTS["maxNegAcc"]
+    for i, road in enumerate(roadnet.roads):
+        crossing = roadnet.intersections[road.end_intersection]
+        closed_at_times = {
+            link.start_lane
+            for k, movement in enumerate(crossing.road_links)
+            for link in movement.lane_links
+            if any(k not in phase.road_links for phase in crossing.phases)
+        }
+        for j, speed_mps in enumerate(road.lane_max_speeds_mps):
+            lane = road.first_lane + j
+            length_m = polyline_length(network.lane_shapes[lane])
+            needed_m = speed_mps * speed_mps / 2 / deceleration + speed_mps * interval_s
+            if lane in closed_at_times and length_m < needed_m:
+                fault = (
+                    f"lane {roadnet.lane_ids[lane]} is {length_m:.1f} m long: a car that comes onto it at {speed_mps:g} m/s "
+                    f"(its limit) needs up to {needed_m:.1f} m to stop (a step, then {deceleration:g} m/s2): it passes at red"
+                )
+                yield Doubt("approach shorter than the braking distance", f"roads[{i}].lanes[{j}]", fault)
 
 
 def _unlisted_roads(roadnet: Roadnet, number: int, intersection: Intersection) -> Iterator[Doubt]:

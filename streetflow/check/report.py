@@ -69,11 +69,11 @@ def check(subject: FileToCheck, interval_s: float = 1.0) -> Report:
     """Check one file, for steps of ``interval_s``. No fault of the file raises."""
     check_interval(interval_s, "check", "interval")
     if subject.roadnet_file is None:
-        return _check_roadnet(subject.file)
+        return _check_roadnet(subject.file, interval_s)
     return _check_flow(subject, subject.roadnet_file, interval_s)
 
 
-def _check_roadnet(file: Path) -> Report:
+def _check_roadnet(file: Path, interval_s: float) -> Report:
     report = Report(str(file), "road network")
     try:
         network = load_network(file)
@@ -81,21 +81,21 @@ def _check_roadnet(file: Path) -> Report:
         report.faults += _faults(fault)
         return report
     report.content = roadnet_content(network)
-    report.doubts += roadnet_doubts(network)
+    report.doubts += roadnet_doubts(network, interval_s)
     return report
 
 
 def _check_flow(subject: FileToCheck, roadnet_file: Path, interval_s: float) -> Report:
     report = Report(str(subject.file), "demand", str(roadnet_file))
     try:
-        load_network(roadnet_file)
+        network = load_network(roadnet_file)
     except InputError:  # told in the road network's own report
         report.faults += _faults_without_roadnet(subject.file, roadnet_file)
         return report
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # all of them are doubts, one by one
-            engine = EngineCore.from_files(roadnet_file, subject.file, interval_s=interval_s)
+            engine = EngineCore.from_files(network, subject.file, interval_s=interval_s)
     except InputError as fault:
         report.faults += _faults(fault)
         return report

@@ -6,6 +6,7 @@ those of the paper's experiment.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -18,7 +19,7 @@ from streetflow.control.intersection import signalled_intersections
 from streetflow.control.measures import QueueMeter, ThroughputMeter, measure
 from streetflow.control.observation import Observer
 from streetflow.control.signals import Signals
-from streetflow.errors import InputError, whole_number
+from streetflow.errors import InputError, InputWarning, whole_number
 from streetflow.networks.catalogue import Network, default_seed, find_network
 from streetflow.roadnet.network_tables import load_network
 
@@ -131,7 +132,10 @@ class Environment:
         self.decision += 1
         self._throughput.after_decision(start_s, self.engine.finished_vehicle_count)
         observation, reward = self._observe()
-        return observation, reward, self.decision >= self.n_decisions
+        done = self.decision >= self.n_decisions
+        if done and not self.engine.finished_vehicle_count:
+            self._warn_if_nobody_came()
+        return observation, reward, done
 
     def feature_columns(self, names: Sequence[str]) -> list[int]:
         """Where in an observation's second axis the features are.
@@ -174,6 +178,12 @@ class Environment:
         self.engine.set_phases(self._signals.reset())
         self._throughput = ThroughputMeter()
         self._queues = QueueMeter()
+
+    def _warn_if_nobody_came(self) -> None:
+        if not len(self.engine.trips().created_s):
+            file = self.network.flow_file(self.flow)
+            what = f"no vehicle was created in {self.horizon_s} s, so that travel time and throughput are 0"
+            warnings.warn(f"{file}: {what}", InputWarning, stacklevel=3)
 
     def _observe(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         observation, pressure = self._observer.observe(self.engine, self._signals.current_action)

@@ -18,6 +18,8 @@ from streetflow.control.controllers import MaxPressure, run
 from streetflow.control.environment import Environment
 from streetflow.control.features import FEATURES
 from streetflow.errors import InputError
+from tests.helpers.run_cli import tinylight
+from tests.helpers.small_network import grid, write
 
 
 def fitting_policy(network: str, features: tuple[str, ...] = ("inlane_2_num_vehicle", "inter_2_current_phase")) -> Policy:
@@ -172,3 +174,15 @@ def test_flows_in_turn_leave_others_unseen(tmp_path: Path) -> None:
     assert policy.intersections[0].float_weights != alone.intersections[0].float_weights
     with pytest.raises(InputError, match="trained on already"):
         train_policies("crossing", [2], 0, PolicySettings(config=config))
+
+
+def test_a_run_without_a_vehicle_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "idle", grid(), [])
+    (tmp_path / "idle" / "flow.json").rename(tmp_path / "idle" / "flow_0.json")
+    monkeypatch.setenv("TINYLIGHT_DATA", str(tmp_path))
+    assert tinylight("evaluate", "--network", "idle", "--agent", "SOTL", "--flows", "0") == 0
+    out, err = capsys.readouterr()
+    assert "0.000" in out
+    assert "idle/flow_0.json: no vehicle was created in 3600 s, so that travel time and throughput are 0" in out + err

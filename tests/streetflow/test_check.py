@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from streetflow.check.check_flow import vehicle_count
 from streetflow.check.report import FileToCheck, check, files_to_check
+from streetflow.engine.cityflow_names import Engine
 from streetflow.errors import InputError
 from streetflow.networks.generate_flow import Traffic
 from streetflow.networks.generate_roadnet import Grid
@@ -155,8 +156,9 @@ FAST = CAR | {"maxSpeed": 25.0}
     ],
 )
 def test_doubtful_flows(tmp_path: Path, flow: dict[str, Any], doubt: tuple[str, str, str] | None) -> None:
-    doubts = found(tmp_path, changed(lambda c: None), [flow])
-    assert doubts == ([] if doubt is None else [doubt])
+    doubts = found(tmp_path, changed(lambda c: None), [entry(), flow])
+    shifted = doubt and (doubt[0], doubt[1].replace("[0]", "[1]"), doubt[2])
+    assert doubts == ([] if shifted is None else [shifted])
 
 
 def test_windows_that_steps_jump_over(tmp_path: Path) -> None:
@@ -296,3 +298,91 @@ def test_small_networks_of_the_other_tests_are_sound(tmp_path: Path) -> None:
     roadnet = grid(2, 2, seed=1)
     doubts = found(tmp_path, roadnet, demand(roadnet, 30, 100, seed=1))
     assert {doubt[0] for doubt in doubts} <= {"demand above capacity"}
+
+
+NETWORKS = Path(__file__).parent / "networks"
+
+
+def test_where_no_intersection_is_virtual_routes_decide_what_is_reachable(tmp_path: Path) -> None:
+    """A cut-out of a city whose edges were made crossings."""
+    report = check(FileToCheck(NETWORKS / "no_virtual" / "roadnet.json"))
+    topics = {doubt.topic for doubt in report.doubts}
+    assert report.content["road_ends"] == 0 and report.faults == []
+    assert topics.isdisjoint({"unreachable road", "road without a way out", "road on no route"})
+    net = json.loads((NETWORKS / "no_virtual" / "roadnet.json").read_bytes())
+    ends = [each for each in net["intersections"] if not each["roadLinks"]]  # where nothing goes on
+    net["roads"].append(
+        {
+            **net["roads"][0], "id": "alone", "startIntersection": ends[0]["id"], "endIntersection": ends[1]["id"],
+            "points": [ends[0]["point"], ends[1]["point"]],
+        }
+    )  # fmt: skip
+    (tmp_path / "roadnet.json").write_text(json.dumps(net))
+    doubts = [doubt for doubt in check(FileToCheck(tmp_path / "roadnet.json")).doubts if doubt.topic == "road on no route"]
+    assert [(doubt.place, doubt.text) for doubt in doubts] == [("roads[10]", "nothing leads onto 'alone' nor on from it")]
+
+
+def two_crossings(first_m: float, second_m: float, limit_mps: float) -> Any:
+    """A road of first_m, a crossing that is always open, a road of second_m, a crossing that is red at first."""
+    net = line(first_m, exit_m=second_m)
+    lane = [{"width": 4, "maxSpeed": limit_mps}]
+    crossing, *ends = net["intersections"]
+    crossing["trafficLight"]["lightphases"].pop()
+    far = {"x": second_m + 300, "y": 0}
+    red = {
+        "id": "red", "point": {"x": second_m, "y": 0}, "virtual": False, "width": 0, "roads": ["out", "last"],
+        "roadLinks": [
+            {
+                "type": "go_straight", "startRoad": "out", "endRoad": "last",
+                "laneLinks": [
+                    {"startLaneIndex": 0, "endLaneIndex": 0, "points": [{"x": second_m, "y": 0}, {"x": second_m + 1, "y": 0}]}
+                ],
+            }
+        ],
+        "trafficLight": {"lightphases": [{"time": 30, "availableRoadLinks": []}, {"time": 30, "availableRoadLinks": [0]}]},
+    }  # fmt: skip
+    net["roads"][1]["endIntersection"] = "red"
+    net["roads"].append(
+        {
+            "id": "last", "startIntersection": "red", "endIntersection": "end", "lanes": lane,
+            "points": [{"x": second_m, "y": 0}, far],
+        }
+    )  # fmt: skip
+    for road in net["roads"]:
+        road["lanes"] = lane
+    end = {"id": "end", "point": far, "virtual": True, "roads": []}
+    net["intersections"] = [crossing, red, *(each for each in ends if each["id"] != "exit"), end]
+    return net
+
+
+@pytest.mark.parametrize(("second_m", "doubtful"), [(5, True), (30, True), (45, True), (48, False), (60, False)])
+def test_an_approach_is_doubtful_where_cars_pass_a_red_light(tmp_path: Path, second_m: float, doubtful: bool) -> None:
+    """At 16.67 m/s: 30.9 m to brake and 16.7 m in the step before. The engine agrees: some of 20 cars pass, or none does."""
+    passed = 0
+    for metre in range(20):
+        net = two_crossings(500 + metre, second_m, 16.67)
+        flow = entry(route=["in_0", "last"], vehicle=CAR | {"maxSpeed": 16.67})
+        engine = Engine(write(tmp_path / str(metre), net, [flow]))
+        engine.step_many(200)
+        passed += engine.finished_vehicle_count
+    doubts = [each for each in check(FileToCheck(tmp_path / "0" / "roadnet.json")).doubts if each.topic.startswith("approach")]
+    assert (passed > 0) == doubtful == bool(doubts)
+    if doubtful:
+        assert doubts[0].place == "roads[1].lanes[0]"
+        assert f"lane out_0 is {second_m:.1f} m long" in doubts[0].text and "up to 47.5 m to stop" in doubts[0].text
+
+
+def test_short_approaches_are_named_lane_by_lane() -> None:
+    report = check(FileToCheck(NETWORKS / "short_approach" / "roadnet.json"))
+    doubts = [each for each in report.doubts if each.topic == "approach shorter than the braking distance"]
+    assert len(doubts) == 12 and "lane leg0_in_0 is 2.0 m long" in doubts[0].text
+    longer = check(FileToCheck(NETWORKS / "short_approach" / "roadnet.json"), interval_s=1.5).doubts
+    assert "up to 30.4 m" in next(each.text for each in longer if each.topic == doubts[0].topic)  # 13.7 + 1.5 * 11.11
+
+
+def test_a_demand_without_a_vehicle_is_said(tmp_path: Path) -> None:
+    doubts = found(tmp_path / "empty", line(), [])
+    assert ("demand without a vehicle", "whole file", "it holds no flow") in doubts
+    late = found(tmp_path / "late", line(), [entry(startTime=4000, endTime=4000)])
+    assert ("demand without a vehicle", "whole file", "none of its 1 flows creates one within 3600 s") in late
+    assert "demand without a vehicle" not in {topic for topic, _, _ in found(tmp_path / "one", line(), [entry()])}
