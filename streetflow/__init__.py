@@ -2,8 +2,17 @@
 
 from streetflow.engine.archive import Archive
 from streetflow.engine.cityflow_names import Engine
-from streetflow.errors import InputError
+from streetflow.errors import InputError, InputWarning, StepError, UnknownIdError, UnknownVehicleError
 
-__all__ = ["Archive", "Engine", "InputError", "__version__"]
+__all__ = [
+    "Archive",
+    "Engine",
+    "InputError",
+    "InputWarning",
+    "StepError",
+    "UnknownIdError",
+    "UnknownVehicleError",
+    "__version__",
+]
 
 __version__ = "0.1.0"  # of this package and of all of tinylight-hil

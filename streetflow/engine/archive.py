@@ -34,7 +34,8 @@ _OF_THE_ENGINE = (t.OWN_LIGHTS,)  # counters that say how an engine was set up
 
 
 class Archive:
-    """A snapshot. It can be loaded any number of times and stays unchanged."""
+    """A snapshot of an engine, as `Engine.snapshot` and `Archive.read` give it. It can be loaded any number of times and stays
+    unchanged."""
 
     def __init__(
         self,
@@ -62,6 +63,12 @@ class Archive:
 
     @classmethod
     def take(cls, tables: t.Tables, demand: Demand, inputs: str) -> Archive:
+        """The snapshot of an engine's tables.
+
+        Args:
+            tables, demand: the engine's.
+            inputs: its `inputs_sha256`.
+        """
         state = tables.state
         arrays = {name: getattr(state, name).copy() for name in (*_FIXED_SIZE, *_BY_SLOT)}
         arrays |= {name: getattr(state, name)[: state.counters[t.N_TRIPS]].copy() for name in _BY_TRIP}
@@ -70,7 +77,15 @@ class Archive:
         return cls(arrays, routes, list(demand.kinds), ways, demand, inputs)
 
     def restore(self, tables: t.Tables, demand: Demand, inputs: str) -> None:
-        """Write the snapshot into an engine's tables. InputError if it is of another network or demand."""
+        """Write the snapshot into an engine's tables.
+
+        Args:
+            tables, demand: the engine's.
+            inputs: its `inputs_sha256`.
+
+        Raises:
+            InputError: it is of another road network, demand, step length or setting of lane changing.
+        """
         if self._arrays["reals"][t.DELTA] != tables.state.reals[t.DELTA]:
             raise InputError("archive", "interval", "is of an engine with another step length")
         if self._inputs != inputs:
@@ -113,7 +128,14 @@ class Archive:
         return kind, route, way
 
     def dump(self, path: str | Path) -> None:
-        """Write the snapshot as JSON. InputError if the file can't be written."""
+        """Write the snapshot as a JSON file, whole or not at all.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            InputError: the file can't be written.
+        """
         content: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -128,7 +150,14 @@ class Archive:
 
     @classmethod
     def read(cls, path: str | Path) -> Archive:
-        """Read what `dump` wrote. InputError if it isn't that."""
+        """Read what `dump` wrote.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            InputError: the file can't be read, isn't a snapshot of this version, or was damaged or edited.
+        """
         content = read_json(path, exact=True)
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
             raise InputError(path, "format", f"must be {_FORMAT!r}: this isn't an engine's snapshot")

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.engine.archive import Archive
+from streetflow.engine.arguments import plain_number, road_names
 from streetflow.engine.core import EngineCore
 from streetflow.engine.replay_log import Drawn, ReplayLog
 from streetflow.engine.start import add_free_slots
@@ -50,7 +50,14 @@ class Engine(EngineCore):
             self._log_step(self._replay)
 
     def step_many(self, n: int) -> None:
-        """Simulate n steps in compiled code (one by one where a replay is written)."""
+        """Simulate several steps in compiled code (one by one where a replay is written).
+
+        Args:
+            n: how many.
+
+        Raises:
+            StepError, ValueError: as in `EngineCore`.
+        """
         if self._replay is None:
             super().step_many(n)
             return
@@ -60,7 +67,11 @@ class Engine(EngineCore):
     # ------------------------------------------------------------------ what is where
 
     def get_vehicles(self, include_waiting: bool = False) -> list[str]:
-        """Ids of the running vehicles (and those that wait to enter), by ascending priority."""
+        """Ids of the running vehicles, by ascending priority.
+
+        Args:
+            include_waiting: also those that wait to enter.
+        """
         state = self.state
         present = self.drivers(t.PENDING if include_waiting else t.RUNNING)
         return [self._vehicle_id(int(v)) for v in present[np.argsort(state.priority[present])]]
@@ -128,7 +139,18 @@ class Engine(EngineCore):
         return v
 
     def get_vehicle_info(self, vehicle_id: str) -> dict[str, str]:
-        """Strings: running, distance, speed, drivable, route, road, intersection. UnknownVehicleError if unknown."""
+        """What is known of a vehicle.
+
+        Args:
+            vehicle_id: as `get_vehicles` gives it.
+
+        Returns:
+            Strings by name: running ("0" alone, or "1"), distance (m), speed (m/s), drivable, route and, on a lane, road and
+            intersection.
+
+        Raises:
+            UnknownVehicleError: no vehicle that is present has the id.
+        """
         v = self._require(vehicle_id)
         state = self.state
         if state.status[v] != t.RUNNING:
@@ -151,7 +173,17 @@ class Engine(EngineCore):
         return dict(sorted(info.items()))
 
     def get_leader(self, vehicle_id: str) -> str:
-        """The id of the vehicle ahead that it follows, or "". UnknownVehicleError if the vehicle is unknown."""
+        """The vehicle ahead that a vehicle follows.
+
+        Args:
+            vehicle_id: as `get_vehicles` gives it.
+
+        Returns:
+            An id, or "" where there is none.
+
+        Raises:
+            UnknownVehicleError: no vehicle that is present has the id.
+        """
         v = self._require(vehicle_id)
         state = self.state
         if state.status[v] != t.RUNNING:
@@ -169,30 +201,53 @@ class Engine(EngineCore):
     # ------------------------------------------------------------------ acting on it
 
     def set_tl_phase(self, intersection_id: str, phase_id: int) -> None:
-        """Show a phase from the next step on. Raises for an unknown intersection, a virtual one, a bad index,
-        and where the lights run by their own plan."""
+        """Show a phase from the next step on.
+
+        Args:
+            intersection_id: as in the road network's file.
+            phase_id: the phase's number there, from 0.
+
+        Raises:
+            UnknownIdError: there is no such intersection.
+            IndexError: it has no such phase, or is virtual.
+            StepError: the lights run by their own plan.
+        """
         number = self.intersection_index.get(intersection_id)
         if number is None:
             raise UnknownIdError("intersection", intersection_id, lambda: self.intersection_ids)
         self.set_phase_by_index(number, phase_id)
 
     def set_vehicle_speed(self, vehicle_id: str, speed: float) -> None:
-        """The speed a vehicle tries to drive at in its next action only. UnknownVehicleError if it is unknown."""
+        """The speed that a vehicle tries to drive at in its next action only.
+
+        Args:
+            vehicle_id: as `get_vehicles` gives it.
+            speed: m/s.
+
+        Raises:
+            UnknownVehicleError: no vehicle that is present has the id.
+            ValueError: the speed isn't finite.
+        """
         v = self._require(vehicle_id)
         if not math.isfinite(speed):
             raise ValueError(f"a speed must be a finite number, is {speed}")
         self.state.custom_speed[v] = speed
 
     def push_vehicle(self, info: Mapping[str, float], roads: Sequence[str]) -> None:
-        """Add a vehicle that will enter on the first of these roads. InputError for bad values, UnknownIdError for a road.
+        """Add a vehicle that will enter on the first of some roads.
 
-        info: any of speed, length, width, maxPosAcc, maxNegAcc, usualPosAcc, usualNegAcc, minGap, maxSpeed,
-        headwayTime. With a route that can't be planned the vehicle is dropped in the next step, with a warning.
+        Args:
+            info: any of speed, length, width, maxPosAcc, maxNegAcc, usualPosAcc, usualNegAcc, minGap, maxSpeed, headwayTime.
+            roads: ids that its route leads through. Where none can be planned it is dropped in the next step, with a warning.
+
+        Raises:
+            InputError: a value is bad, or there is no road in the list.
+            UnknownIdError: there is no such road.
         """
-        cursor = Cursor({name: _plain(value) for name, value in dict(info).items()}, "push_vehicle", "info")
+        cursor = Cursor({name: plain_number(value) for name, value in dict(info).items()}, "push_vehicle", "info")
         kind = vehicle_kind(cursor, PUSHED_DEFAULTS)
         speed = cursor["speed"].number(least=0) if cursor.has("speed") else PUSHED_DEFAULTS["speed"]
-        names = _names(roads)
+        names = road_names(roads)
         if not names:
             raise InputError("push_vehicle", "roads", "must hold at least 1 road")
         index = self.network.roadnet.road_index
@@ -212,14 +267,19 @@ class Engine(EngineCore):
         self._n_pushed += 1
 
     def set_vehicle_route(self, vehicle_id: str, route: Sequence[str]) -> bool:
-        """Give a vehicle a new route through these roads, from its current road on.
+        """Give a vehicle a new route, from its current road on.
 
-        False, and nothing changes, if the vehicle or a road is unknown, the vehicle is on a lane link, or there
-        is no such route from its lane (while it changes lanes: from either of its two).
+        Args:
+            vehicle_id: as `get_vehicles` gives it.
+            route: ids of the roads that it leads through.
+
+        Returns:
+            False, and nothing changes, if the vehicle or a road is unknown, the vehicle is on a lane link, or there is no such
+            route from its lane (while it changes lanes: from either of its two).
         """
         v = self._find(vehicle_id)
         roadnet = self.network.roadnet
-        wanted = [roadnet.road_index.get(name, -1) for name in _names(route)]
+        wanted = [roadnet.road_index.get(name, -1) for name in road_names(route)]
         if v < 0 or -1 in wanted:
             return False
         state = self.state
@@ -246,13 +306,24 @@ class Engine(EngineCore):
     # ------------------------------------------------------------------ snapshots and replays
 
     def snapshot(self) -> Archive:
-        """The full state: vehicles, queues, flow clocks, lights, step, counts, generator."""
+        """The full state: vehicles, queues, flow clocks, lights, step, counts, generator.
+
+        Raises:
+            RuntimeError: the engine stopped in the middle of a step.
+        """
         if self.state.counters[t.BROKEN]:
             raise RuntimeError("the engine stopped in the middle of a step: there is no whole state to take")
         return Archive.take(self._tables, self.demand, self.inputs_sha256)
 
     def load(self, archive: Archive) -> None:
-        """Go back to a snapshot, of this engine or of another one on the same input. InputError otherwise."""
+        """Go back to a snapshot.
+
+        Args:
+            archive: of this engine or of another one on the same input.
+
+        Raises:
+            InputError: it is of another road network, demand, step length or setting of lane changing.
+        """
         if not isinstance(archive, Archive):
             raise TypeError(f"needs an Archive, not {archive!r}; load_from_file reads one from a file")
         archive.restore(self._tables, self.demand, self.inputs_sha256)
@@ -262,15 +333,37 @@ class Engine(EngineCore):
             add_free_slots(self.state, n_slots)
 
     def load_from_file(self, path: str | Path) -> None:
-        """Go back to a snapshot that `Archive.dump` wrote. InputError if the file isn't one for this engine."""
+        """Go back to a snapshot that `Archive.dump` wrote.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            InputError: the file can't be read, was damaged or edited, or isn't of an engine on the same input.
+        """
         self.load(Archive.read(path))
 
     def set_save_replay(self, open: bool) -> None:
-        """Pause or go on with the replay. RuntimeError if saveReplay is false in the config."""
+        """Pause the replay or go on with it.
+
+        Args:
+            open: whether to go on.
+
+        Raises:
+            RuntimeError: saveReplay is false in the config.
+        """
         self._require_replay().set_enabled(bool(open))
 
     def set_replay_file(self, path: str) -> None:
-        """Write the replay to another file, given relative to the config's dir, from now on."""
+        """Write the replay to another file from now on.
+
+        Args:
+            path: of the file, which the config's dir is put before.
+
+        Raises:
+            RuntimeError: saveReplay is false in the config.
+            InputError: the file can't be written.
+        """
         self._require_replay().open(self.config.directory + path)
 
     def _require_replay(self) -> ReplayLog:
@@ -298,24 +391,3 @@ class Engine(EngineCore):
         beside = int(state.path[state.way[state.partner[v]]])
         widths = float(state.lane_width[drivable] + state.lane_width[beside])
         return drawn._replace(beside=beside, share=2 * abs(float(state.offset[v])) / widths)
-
-
-def _names(roads: Sequence[str]) -> list[str]:
-    """A list of road ids. TypeError for a single string, which is a sequence of strings as well."""
-    if isinstance(roads, str):
-        raise TypeError(f"needs a list of road ids, not the string {roads!r}")
-    names = list(roads)
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"a road id is a string, not {name!r}")
-    return names
-
-
-def _plain(value: object) -> object:
-    """A Python float for any real number, numpy's too; what isn't one as it is, for the check that follows."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return value
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from streetflow.engine.demand import Demand
 from streetflow.engine.flow_faults import find_flow_faults, warn_of_flow_faults
-from streetflow.engine.start import add_free_slots, clear_run, seed_generator
+from streetflow.engine.start import add_free_slots, clear_run, initial_sizes, number_flows, seed_generator
 from streetflow.engine.tidy import tidy
-from streetflow.engine.trips import Trips, read_trips
+from streetflow.engine.trips import Trips, average_travel_time_s, read_trips
 from streetflow.engine.vehicles import Vehicles, vehicle_id
 from streetflow.errors import StepError, whole_number
 from streetflow.kernels import measure as kernel_measure
@@ -26,7 +26,6 @@ from streetflow.roadnet.flow import read_flows
 from streetflow.roadnet.network_tables import NetworkTables, lane_segments, load_network
 from streetflow.roadnet.reader import Point, check_phase_times
 
-_INITIAL_SLOTS = 64
 _STEPS_A_CALL = 256  # of the compiled code, which can't be interrupted: 0.3 s with 20,000 vehicles
 _LAST_STEP = 2**31 - 1
 
@@ -51,9 +50,14 @@ class EngineCore:
     """
 
     def __init__(self, config_file: str | Path, thread_num: int = 1) -> None:
-        """Load the files that a config file names. thread_num is accepted and has no effect.
+        """Load the files that a config file names.
 
-        Raises InputError, naming file, place and fault, for everything that is wrong with the input.
+        Args:
+            config_file: as CityFlow's; docs/cityflow-semantics.md has its fields.
+            thread_num: accepted, without effect.
+
+        Raises:
+            InputError: something is wrong with the input; it names file, place and fault.
         """
         if whole_number(thread_num, "thread_num") < 1:
             raise ValueError(f"thread_num must be at least 1, is {thread_num}")
@@ -120,24 +124,7 @@ class EngineCore:
         self._n_pushed = 0
 
         segments = lane_segments(roadnet, config.roadnet_file) if config.lane_change else np.zeros(1, np.int32)
-        sizes = {
-            **self.network.sizes,
-            "counters": t.N_COUNTERS,
-            "reals": t.N_REALS,
-            "rng": t.RNG_WORDS,
-            "priority_buckets": t.PRIORITY_BUCKETS,
-            "flows": len(self.flows),
-            "slots": _INITIAL_SLOTS,
-            "segments": int(segments[-1]),
-            "segments_1": segments.size,
-            "changers": _INITIAL_SLOTS if config.lane_change else 0,
-            "trips": _INITIAL_SLOTS,
-            "path": 1,
-            "sideways": 1,
-            "routes": 1,
-            "candidates": 1,
-            "kinds": t.KIND_SIZE,
-        }
+        sizes = network.sizes | initial_sizes(len(self.flows), segments, config.lane_change)
         self._tables = t.Tables(sizes)
         state = self._tables.state
         self.network.fill(state)
@@ -150,7 +137,7 @@ class EngineCore:
         self.lane_vehicle_count_view = _read_only(state.n_vehicles[: self._n_lanes])
         self.lane_waiting_count_view = _read_only(state.n_waiting[: self._n_lanes])
         self._phase_view = _read_only(state.phase_index)
-        self._number_flows(state)
+        number_flows(state, self.flows, self.demand)
         self.demand.write(self._tables)
         self._refresh()
         faults = find_flow_faults(self.flows, state.flow_route.tolist(), self.demand)
@@ -165,15 +152,6 @@ class EngineCore:
         content = repr((roadnet.roads, roadnet.intersections, self.flows, self.config.interval_s))
         return hashlib.sha256(content.encode()).hexdigest()
 
-    def _number_flows(self, state: t.State) -> None:
-        for i, flow in enumerate(self.flows):
-            state.flow_start[i] = flow.start_s
-            state.flow_end[i] = flow.end_s
-            state.flow_interval[i] = flow.interval_s
-            state.flow_kind[i] = self.demand.kind(flow.kind)
-            state.flow_route[i] = self.demand.route(flow.anchors)
-        state.flow_order[:] = np.argsort(state.flow_start, kind="stable")
-
     def _refresh(self) -> None:
         """To be called when the tables' memory has moved."""
         self._arguments = self._tables.arguments
@@ -187,7 +165,15 @@ class EngineCore:
             self._after_fault()
 
     def step_many(self, n: int) -> None:
-        """Simulate n steps in compiled code, which is left now and then so that Ctrl-C works."""
+        """Simulate several steps in compiled code, which is left now and then so that Ctrl-C works.
+
+        Args:
+            n: how many.
+
+        Raises:
+            StepError: a vehicle comes to a dead end of its route.
+            ValueError: n is negative, or leads beyond the last step that can be counted.
+        """
         last = int(self.state.counters[t.STEP]) + self._step_count(n)
         while (left := last - int(self.state.counters[t.STEP])) > 0:
             if self._step_kernel(*self._arguments, min(left, _STEPS_A_CALL)):
@@ -237,9 +223,12 @@ class EngineCore:
         self._refresh()
 
     def reset(self, seed: bool = False) -> None:
-        """Back to step 0 without vehicles, lights at phase 0. The generator starts anew only with ``seed``.
+        """Back to step 0 without vehicles, lights at phase 0.
 
         Not reset, as in CityFlow: dropped flows and the numbering of pushed vehicles.
+
+        Args:
+            seed: whether the generator starts anew, too, from the config's seed.
         """
         clear_run(self.state)
         self._show_first_phases()
@@ -255,7 +244,11 @@ class EngineCore:
         state.phase_remaining[has_phases] = state.phase_time[state.phase_first[:-1][has_phases]]
 
     def set_random_seed(self, seed: int) -> None:
-        """Start the generator anew from a seed, taken modulo 2**32."""
+        """Start the generator anew.
+
+        Args:
+            seed: a whole number, taken modulo 2**32.
+        """
         seed_generator(self.state, whole_number(seed, "seed"))
 
     # ------------------------------------------------------------------ lights
@@ -266,7 +259,15 @@ class EngineCore:
         return self._phase_view
 
     def set_phase_by_index(self, intersection: int, phase: int) -> None:
-        """Show a phase from the next step on. IndexError if there is no such intersection or phase."""
+        """Show a phase from the next step on.
+
+        Args:
+            intersection, phase: their numbers, from 0.
+
+        Raises:
+            IndexError: there is no such intersection or phase.
+            StepError: the lights run by their own plan.
+        """
         intersection, phase = whole_number(intersection, "intersection"), whole_number(phase, "phase")
         if not 0 <= intersection < self.phase_counts.size:
             raise IndexError(f"there is no intersection number {intersection}")
@@ -276,7 +277,15 @@ class EngineCore:
         self._show(phases)
 
     def set_phases(self, phases: ArrayLike) -> None:
-        """Show phases[i] at intersection i from the next step on; -1 leaves it. IndexError for a bad index."""
+        """Set all lights, from the next step on.
+
+        Args:
+            phases: int[intersections], the phase to show at each; -1 leaves it as it is.
+
+        Raises:
+            IndexError: an intersection has no such phase.
+            StepError: the lights run by their own plan.
+        """
         wanted = np.asarray(phases)
         if wanted.shape != self.phase_counts.shape:
             raise ValueError(f"needs {self.phase_counts.size} phases, one per intersection, got {wanted.shape}")
@@ -326,7 +335,11 @@ class EngineCore:
         return self.network.lane_shapes + self.network.link_shapes
 
     def drivers(self, least_status: int = t.RUNNING) -> NDArray[np.intp]:
-        """The slots of the vehicles without shadows: a driver who changes lanes counts once."""
+        """The slots of the vehicles without shadows: a driver who changes lanes counts once.
+
+        Args:
+            least_status: RUNNING, or a lower one of `streetflow.kernels.tables` for those that haven't entered, too.
+        """
         return np.flatnonzero((self.state.status >= least_status) & (self.state.role != t.SHADOW))
 
     def running_vehicles(self) -> Vehicles:
@@ -364,15 +377,7 @@ class EngineCore:
 
     def get_average_travel_time(self) -> float:
         """Mean over finished and present vehicles of the time since their creation, s; 0.0 without any."""
-        state = self.state
-        present = np.flatnonzero(state.status >= t.PENDING)
-        n = int(state.counters[t.N_FINISHED]) + present.size
-        if n == 0:
-            return 0.0
-        present = present[np.argsort(state.priority[present])]
-        travelled = self.get_current_time() - state.enter_step[present] * self.config.interval_s
-        sums = np.add.accumulate(np.concatenate(([state.reals[t.FINISHED_TIME]], travelled)))
-        return float(sums[-1] / n)
+        return average_travel_time_s(self.state, self.get_current_time(), self.config.interval_s)
 
     def _vehicle_id(self, v: int) -> str:
         state = self.state

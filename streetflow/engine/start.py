@@ -1,13 +1,51 @@
-"""The tables at the start of a run: nobody there, all slots free, the generator at its seed."""
+"""The tables at the start of a run: their sizes, the flows, nobody there, all slots free, the generator at its seed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from streetflow.engine.demand import Demand
 from streetflow.engine.tidy import TIDY_STEPS
 from streetflow.kernels import tables as t
+from streetflow.roadnet.flow import Flow
+
+INITIAL_SLOTS = 64  # of vehicles and of trips; both grow
+
+
+def initial_sizes(n_flows: int, segments: NDArray[np.int32], lane_change: bool) -> dict[str, int]:
+    """The sizes of `State` that aren't the network's. segments: see `lane_segments`."""
+    return {
+        "counters": t.N_COUNTERS,
+        "reals": t.N_REALS,
+        "rng": t.RNG_WORDS,
+        "priority_buckets": t.PRIORITY_BUCKETS,
+        "flows": n_flows,
+        "slots": INITIAL_SLOTS,
+        "segments": int(segments[-1]),
+        "segments_1": segments.size,
+        "changers": INITIAL_SLOTS if lane_change else 0,
+        "trips": INITIAL_SLOTS,
+        "path": 1,
+        "sideways": 1,
+        "routes": 1,
+        "candidates": 1,
+        "kinds": t.KIND_SIZE,
+    }
+
+
+def number_flows(state: t.State, flows: Sequence[Flow], demand: Demand) -> None:
+    """Fill in the flows' tables; their kinds and routes get numbers in ``demand``."""
+    for i, flow in enumerate(flows):
+        state.flow_start[i] = flow.start_s
+        state.flow_end[i] = flow.end_s
+        state.flow_interval[i] = flow.interval_s
+        state.flow_kind[i] = demand.kind(flow.kind)
+        state.flow_route[i] = demand.route(flow.anchors)
+    state.flow_order[:] = np.argsort(state.flow_start, kind="stable")
 
 
 def clear_run(state: t.State) -> None:

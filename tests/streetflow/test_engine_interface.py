@@ -14,7 +14,7 @@ import pytest
 
 import streetflow as cityflow
 from streetflow import Engine, InputError
-from streetflow.engine.core import _INITIAL_SLOTS
+from streetflow.engine.start import INITIAL_SLOTS
 from streetflow.errors import InputWarning, UnknownIdError
 from tests.helpers.small_network import CAR, demand, grid, line, write
 
@@ -192,7 +192,7 @@ def test_number_of_vehicles_has_no_limit(tmp_path: Path) -> None:
         one.next_step()
     many.step_many(500)
     assert everything(one) == everything(many)
-    assert len(one.get_vehicles(include_waiting=True)) == 1500 > 10 * _INITIAL_SLOTS
+    assert len(one.get_vehicles(include_waiting=True)) == 1500 > 10 * INITIAL_SLOTS
     assert one.get_vehicle_count() == one.lane_vehicle_counts().sum() == 14  # 7.5 m each: at 100, 92.5, ..., 2.5 m
 
 
@@ -201,7 +201,7 @@ def test_slots_are_used_again(tmp_path: Path) -> None:
     engine = Engine(write(tmp_path, line(100.0), flows))
     engine.step_many(20_000)
     assert engine.finished_vehicle_count > 3_900
-    assert engine._tables.sizes["slots"] == _INITIAL_SLOTS
+    assert engine._tables.sizes["slots"] == INITIAL_SLOTS
 
 
 def test_vehicle_info(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from streetflow import Engine, InputError
-from streetflow.engine.core import _INITIAL_SLOTS
+from streetflow.engine.start import INITIAL_SLOTS
 from streetflow.kernels import tables as t
 from streetflow.kernels.crossing import live_blocker
 from tests.helpers.lane_change_oracle import Driver, LaneChangeOracle
@@ -261,7 +261,7 @@ def test_many_shadows_find_room(tmp_path: Path) -> None:
         one.next_step()
     many.step_many(300)
     assert state(one) == state(many)
-    assert one.get_vehicle_count() > 2 * _INITIAL_SLOTS
+    assert one.get_vehicle_count() > 2 * INITIAL_SLOTS
 
 
 def test_nobody_yields_to_a_vehicle_that_has_gone(tmp_path: Path) -> None:
