@@ -2,7 +2,7 @@
 
 Line timing: request bytes take 10 bit times at the harness's baud rate, reply bytes 10 bit times at the rate that the firmware
 has set (at 16 MHz the divisor nearest to 115200 gives 117647). simavr's own UART takes 11; the glue corrects that and the
-other liberties that simavr takes (listed in simavr_glue.c).
+other liberties that simavr takes (listed in simavr_glue.c and simavr_line.c).
 """
 
 import math

@@ -1,6 +1,6 @@
 /* The emulated board as Python sees it: one ATmega328P in simavr with a faithful serial line.
  *
- * This header is both the C interface (simavr_glue.c includes it) and, less its preprocessor lines, the declaration that
+ * This header is both the C interface (the library's sources include it) and, less its preprocessor lines, the declaration that
  * cffi reads: the compiler itself checks that both agree. All times are CPU cycles since power-on.
  */
 #ifndef TINYLIGHT_SIMAVR_GLUE_H

@@ -20,7 +20,7 @@ from cffi import FFI
 from streetflow.cache import cache_folder, cannot_cache
 from streetflow.errors import InputError
 
-SOURCE = Path(__file__).with_name("simavr_glue.c")
+SOURCES = [Path(__file__).with_name(name) for name in ("simavr_glue.c", "simavr_line.c")]
 HEADER = Path(__file__).with_name("simavr_glue.h")
 FLAGS = ("-std=gnu11", "-O2", "-fPIC")
 NEEDS_COMPILER = "needs a C compiler: sudo apt install gcc libc6-dev"
@@ -43,7 +43,7 @@ def build_library(folder: Path) -> Path:
     """The compiled glue in `folder`, built if it is not there yet; safe beside other processes that do the same.
     InputError where it can't be built or kept."""
     compiler = _compiler()
-    preprocessed = _run([*compiler, *FLAGS, "-E", str(SOURCE)])
+    preprocessed = _run([*compiler, *FLAGS, "-E", *map(str, SOURCES)])
     key = hashlib.sha256(b"\0".join((preprocessed, " ".join((*compiler, *FLAGS)).encode()))).hexdigest()[:16]
     library = folder / f"simavr_glue-{key}.so"
     if library.exists():
@@ -55,7 +55,7 @@ def build_library(folder: Path) -> Path:
         raise cannot_cache(folder, fault) from None
     os.close(handle)
     try:
-        _run([*compiler, *FLAGS, "-shared", "-o", temporary, str(SOURCE), "-lsimavr"])
+        _run([*compiler, *FLAGS, "-shared", "-o", temporary, *map(str, SOURCES), "-lsimavr"])
         os.replace(temporary, library)
     finally:
         Path(temporary).unlink(missing_ok=True)
@@ -86,4 +86,4 @@ def _run(command: list[str]) -> bytes:
         raise InputError("simavr", "", NEEDS_SIMAVR)
     if "No such file" in first:
         raise InputError("simavr", "", f"{NEEDS_COMPILER} ({first})")
-    raise InputError("simavr", SOURCE.name, f"does not compile: {first}")
+    raise InputError("simavr", ", ".join(source.name for source in SOURCES), f"does not compile: {first}")

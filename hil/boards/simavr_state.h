@@ -1,0 +1,64 @@
+/* What the two halves of the glue share: the board itself, and the line as running it needs it. Inside of the library alone. */
+#ifndef TINYLIGHT_SIMAVR_STATE_H
+#define TINYLIGHT_SIMAVR_STATE_H
+#include "simavr_glue.h"
+
+#include <simavr/avr_uart.h>
+#include <simavr/sim_avr.h>
+
+enum {
+    WIRE_CAPACITY = 1024, /* request bytes on their way */
+    SENT_CAPACITY = 4096, /* reply bytes not taken yet */
+    WAITING_CAPACITY = 2, /* received bytes behind the one in UDR0: buffer and shift register */
+};
+
+typedef struct {
+    uint64_t start, end;
+    uint8_t value;
+} sent_byte;
+
+struct tl_sim {
+    avr_t *avr;
+    avr_uart_t *uart;
+    avr_irq_t *uart_irq;
+    avr_run_t plain_run;
+    uint32_t baud;
+    uint32_t code_end;
+    int was_asleep;
+    tl_status status;
+    /* request bytes on the wire, oldest first */
+    uint8_t wire[WIRE_CAPACITY];
+    uint64_t wire_end[WIRE_CAPACITY];
+    uint32_t wire_head, wire_count;
+    uint64_t wire_free_at; /* when the last byte's stop bit ends */
+    /* bytes received in full that the firmware has not been given yet */
+    uint16_t waiting[WAITING_CAPACITY];
+    uint32_t waiting_count;
+    /* reply bytes, oldest first */
+    sent_byte sent[SENT_CAPACITY];
+    uint32_t sent_head, sent_count;
+    uint64_t sent_free_at;
+    uint64_t frame_start;
+    int at_frame_start;
+    uint32_t frame_ends; /* delimiters among the reply bytes held */
+    char message[160];
+};
+
+/* Of a character at the rate that the chip has set. */
+uint32_t tl_chip_byte_cycles(const tl_sim *sim);
+/* Whether each end can read what the other sends. */
+int tl_rates_match(const tl_sim *sim);
+/* Has simavr call the line for every byte that the chip sends, or is ready to receive. */
+void tl_line_connect(tl_sim *sim);
+/* Loses what is on the wire in either direction. */
+void tl_line_reset(tl_sim *sim);
+/* Puts the request's bytes back into simavr's timer queue, which a reset has emptied; received bytes are lost. */
+void tl_line_after_reset(tl_sim *sim);
+/* Whether the oldest frame end that is held has arrived. */
+int tl_frame_arrived(const tl_sim *sim);
+/* Takes bytes that have arrived, up to a frame's end; returns how many. */
+uint32_t tl_take(tl_sim *sim, uint8_t *data, uint32_t capacity);
+/* A timer that does nothing: it is there so that no batch of instructions and no sleep reaches beyond it. */
+avr_cycle_count_t tl_on_stop(avr_t *avr, avr_cycle_count_t when, void *context);
+
+#endif
