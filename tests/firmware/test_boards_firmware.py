@@ -1,12 +1,12 @@
 """The real firmware on the emulated chip and on this machine: the same tests on both, against the numpy reference."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hil.boards import Board, ExchangeTiming, HostBoard, SimavrBoard, open_board
+from hil.boards import Board, HostBoard, SimavrBoard, open_board
 from hil.build.firmware import build_firmware
 from hil.build.stack_bound import stack_bound
 from hil.wire.link import BoardError, Link, LinkError, WrongPolicy
@@ -27,6 +27,7 @@ from hil.wire.protocol import (
 )
 from model.policy.file import Policy
 from model.policy.integer import IntegerPolicy
+from tests.helpers.bad_line import Meddler, damaged, once
 from tests.helpers.random_policy import write_random_policy
 
 BOARDS = ["simavr", "host"]
@@ -34,7 +35,6 @@ CLOCKS_HZ = (16_000_000, 8_000_000)
 BAUDS = (115_200, 500_000)
 NO_ZEROS = 0x0505  # a value without zero bytes: COBS leaves it as it is
 SHAPES = [((12, 9), (18, 20), 9), ((7,), (9, 5), 4), ((3, 8, 2), (11, 6), 6)]
-Change = Callable[[bytes], bytes]
 
 
 @pytest.fixture(scope="module")
@@ -81,68 +81,6 @@ def exchange(board: Board, data: bytes) -> Frame:
         assert part, f"no answer to {data.hex()}"
         received += part
     return decode_frame(received[:-1])
-
-
-class Meddler(Board):
-    """A board on a bad line: what is written and read passes through two functions first."""
-
-    clock = "cycles"
-    boot_us = 5e6
-
-    def __init__(self, board: Board, on_write: Change = bytes, on_read: Change = bytes) -> None:
-        self.name, self.description = board.name, board.description
-        self._board, self._on_write, self._on_read = board, on_write, on_read
-
-    def open(self) -> None:
-        self._board.open()
-
-    @property
-    def is_open(self) -> bool:
-        return self._board.is_open
-
-    def close(self) -> None:
-        self._board.close()
-
-    def write(self, data: bytes) -> None:
-        self._board.write(self._on_write(data))
-
-    def read(self, deadline_us: float) -> bytes:
-        """b"" is the deadline's sign: bytes that the line has swallowed are not it."""
-        while data := self._board.read(deadline_us):
-            if left := self._on_read(data):
-                return left
-        return b""
-
-    def now_us(self) -> float:
-        return self._board.now_us()
-
-    def drain(self) -> int:
-        return self._board.drain()
-
-    def reset(self) -> None:
-        self._board.reset()
-
-    def timing(self) -> ExchangeTiming:
-        return self._board.timing()
-
-
-def once(change: Change, when: int = 0) -> Change:
-    """Applies `change` to the call number `when` only."""
-    calls = 0
-
-    def meddle(data: bytes) -> bytes:
-        nonlocal calls
-        calls += 1
-        return change(data) if calls == when + 1 else data
-
-    return meddle
-
-
-def damaged(data: bytes) -> bytes:
-    """One bit flipped in the last value of a request (or logit of a reply) without zero bytes."""
-    position = len(data) - 5
-    assert data[position] not in (0, 0x40)
-    return data[:position] + bytes((data[position] ^ 0x40,)) + data[position + 1 :]
 
 
 def test_hello(real: Board, policy: Policy) -> None:
