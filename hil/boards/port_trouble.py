@@ -21,6 +21,11 @@ def is_no_port(url: str) -> bool:
     return os.path.exists(url) and not Path(url).is_char_device()
 
 
+def is_network(url: str) -> bool:
+    """Whether it is a URL of a port behind a network."""
+    return url.partition("://")[0].lower() in NETWORK_SCHEMES
+
+
 def require_port(url: str) -> None:
     """InputError for a port that can't be there: a name that nothing in /dev has, a URL of the network without host or port.
     Whether it can be opened is another matter."""
@@ -34,10 +39,9 @@ def require_port(url: str) -> None:
 
 def _url_fault(url: str) -> str:
     """What a network's URL lacks, "" if nothing or if it is of another kind."""
-    scheme = url.partition("://")[0].lower()
-    if scheme not in NETWORK_SCHEMES:
+    if not is_network(url):
         return ""
-    form = f"{scheme}://HOST:PORT"
+    form = f"{url.partition('://')[0].lower()}://HOST:PORT"
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -62,7 +66,7 @@ def remedy(url: str, fault: Exception) -> str:
         return f"is in use by another program: close it{held_by(url)}"
     if "://" in url and isinstance(fault, ValueError):
         return f"pyserial doesn't know this kind of URL ({text})"
-    if url.lower().startswith(tuple(f"{scheme}://" for scheme in NETWORK_SCHEMES)):
+    if is_network(url):
         return f"can't be reached: is the server running there? ({text})"
     if "://" in url:
         return f"can't be opened ({text})"

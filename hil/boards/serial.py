@@ -12,13 +12,14 @@ import serial
 
 from hil.boards.base import Board, ExchangeTiming
 from hil.boards.faults import BoardDied
-from hil.boards.port_trouble import held_by, remedy, require_port
+from hil.boards.port_trouble import held_by, is_network, remedy, require_port
 from hil.boards.wall_clock import WallClockTiming, wall_clock_us
 from streetflow.errors import InputError
 
 POLL_S = 0.005  # longest single wait in pyserial; changing it per read would renegotiate rfc2217 ports
 WRITE_PATIENCE_S = 1.0
 RESET_PULSE_S = 0.05  # DTR released this long before it falls: the capacitor on the reset line must recharge
+REFUSAL_S = 0.1  # a server that takes the connection and ends it, since its port is in use, does so sooner
 CHUNK_BYTES = 4096
 DRAIN_LIMIT_BYTES = 65_536  # an endless stream is not the drain's to end
 
@@ -66,6 +67,8 @@ class SerialBoard(Board):
             raise InputError(self.url, "", remedy(self.url, fault)) from fault
         self._port = port
         said = bytearray()
+        if is_network(self.url):
+            time.sleep(REFUSAL_S)
         try:
             self._empty(said)
         except BoardDied:
@@ -179,5 +182,5 @@ class SerialBoard(Board):
         return self._port
 
     def _gone(self, fault: Exception) -> BoardDied:
-        cause = "was the connection ended there" if "://" in self.url else "was the cable pulled"
+        cause = "was the connection ended there" if is_network(self.url) else "was the cable pulled"
         return BoardDied(f"{self.url}: the port failed ({fault}): {cause}?{held_by(self.url)}")

@@ -310,7 +310,8 @@ def test_a_reference_that_will_not_be_is_refused_before_the_runs(
     assert tinylight("table", *options, "--reference", reference) == 2
     line = capsys.readouterr().err
     assert line.startswith(f"tinylight: --reference: no row '{reference}'") and line.count("\n") == 1
-    assert line.endswith(" FixedTime, TinyLight.paper, float, TinyLight.paper, integer\n")
+    rows = "FixedTime, TinyLight.paper, float" if reference == "CoLight" else "FixedTime, CoLight, TinyLight.paper, float"
+    assert line.endswith(f" {rows}, TinyLight.paper, integer\n")
 
 
 def test_the_committed_policies_are_those_that_ran_on_the_chip_and_beat_the_papers_table() -> None:

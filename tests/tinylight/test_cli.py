@@ -321,6 +321,16 @@ def test_evaluate_writes_rows(tmp_path: Path) -> None:
     assert rows[0]["average_travel_time_s"] > 30
 
 
+def test_one_flow_may_be_named_as_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "rows.json"
+    run = ("evaluate", "--network", "crossing", "--agent", "FixedTime", "--json", str(out), "--flow")
+    assert tinylight(*run, "1") == 0
+    assert [row["flow"] for row in json.loads(out.read_text())] == [1]
+    capsys.readouterr()
+    assert tinylight(*run, "1-") == 2
+    assert one_line(capsys).startswith("tinylight: --flows: '1-' is not a number or a range")
+
+
 def test_networks_lists_the_built_in_ones(tmp_path: Path) -> None:
     out = tmp_path / "networks.json"
     assert tinylight("networks", "--json", str(out)) == 0

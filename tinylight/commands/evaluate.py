@@ -31,7 +31,9 @@ def evaluate(
         bool,
         typer.Option("--integer", help="Decide with the 8-bit network that runs on the chip instead of the float one."),
     ] = False,
-    flows: Annotated[str, typer.Option(metavar="0-9", help="Flows to run: numbers and ranges, such as 0-4,7.")] = "0-9",
+    flows: Annotated[
+        str, typer.Option("--flows", "--flow", metavar="0-9", help="Flows to run: numbers and ranges, such as 0-4,7.")
+    ] = "0-9",
     engine: EngineOption = "builtin",
     clearance: ClearanceOption = None,
     measures: Annotated[

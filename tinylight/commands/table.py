@@ -46,7 +46,7 @@ def table(
     networks: Annotated[
         str, typer.Option(metavar="NAMES", help="Networks, separated by commas; `paper` stands for its six.")
     ] = "paper",
-    flows: Annotated[str, typer.Option(metavar="0-9", help="Runs: flow k with engine seed k.")] = "0-9",
+    flows: Annotated[str, typer.Option("--flows", "--flow", metavar="0-9", help="Runs: flow k with engine seed k.")] = "0-9",
     work: Annotated[
         Path,
         typer.Option(metavar="FOLDER", help="Where every finished run is kept: stopped or killed, the same command goes on."),
