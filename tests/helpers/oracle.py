@@ -1,7 +1,8 @@
 """The engine's rules once more, as plainly as they can be put: one object per vehicle, no tricks, slow.
 
 Written from docs/cityflow-semantics.md (numbers in brackets are its sections) for networks of a few crossings. Geometry,
-crossings and route planning are taken from `streetflow`: the golden traces check those.
+crossings and route planning are taken from `streetflow`: the golden traces check those. Over 400 lines, since it is one rule
+book to be read beside the specification, from front to back.
 """
 
 from __future__ import annotations

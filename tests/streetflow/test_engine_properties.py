@@ -224,7 +224,7 @@ def test_uncompiled_kernels_agree_as_well(tmp_path: Path) -> None:
     selection = [
         "test_engine_crossings.py",
         "test_engine_oracle.py::test_whole_trajectories_are_equal[0]",
-        "test_engine_interface.py::test_snapshot_and_load",
+        "test_engine_archive.py::test_snapshot_and_load",
     ]
     folder = Path(__file__).parent
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(folder / each) for each in selection)]
