@@ -37,10 +37,11 @@ def test_a_road_network_is_read_once(network: Network, clearance: str, files: in
 
     monkeypatch.setattr(reader, "read_json", counting)
     for flow in (0, 1):
-        environment = Environment(network, flow, clearance=clearance)
         controller = MaxPressure()
+        environment = Environment(network, flow, clearance=clearance, features=controller.features)
+        observation = environment.reset()
         controller.reset(environment)
-        environment.step(controller.act(environment))
+        environment.step(controller.act(observation))
     assert len(read) == files and set(read.values()) == {1}
     assert str(network.roadnet_file) in read
 
