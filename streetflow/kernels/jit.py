@@ -16,7 +16,8 @@ that other files define, both of which are frozen into the code. So each entry p
 cache forms file names, a fingerprint of all kernels: of those in this folder and of those in its own. Therefore kernels
 use nothing from outside of such folders but numpy. Two versions that run at the same time never write to one file.
 
-Where no folder can be written to, the code isn't kept, and each process compiles anew.
+Numba keeps the code beside its source, or in a cache of its own in the user's home folder. Where neither can be written to, it
+is kept where all else of this project is cached.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
-from numba.core import event
+from numba.core import config, event
+
+from streetflow.cache import cache_folder
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
@@ -78,9 +81,20 @@ def entry_point(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that Python calls; the machine code is kept on disk, if there is a place for it."""
     folder = Path(function.__code__.co_filename).parent
     function.__qualname__ += f".{source_fingerprint(folder):08x}"
-    try:
-        compiled: Callable[..., Any] = njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:  # numba found no folder that it can write to
+    compiled = _kept_on_disk(function)
+    if compiled is None:
+        config.CACHE_DIR = str(cache_folder() / "kernels")  # type: ignore[attr-defined]  # numba makes it at run time
+        compiled = _kept_on_disk(function)
+    if compiled is None:  # a cache that the user has named, and that can't be written to: each process compiles anew
         compiled = njit(**_OPTIONS)(function)
     _notice.entry_points.add(compiled)
+    return compiled
+
+
+def _kept_on_disk(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """None where numba finds no folder that it can write to."""
+    try:
+        compiled: Callable[..., Any] = njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:
+        return None
     return compiled
