@@ -9,7 +9,6 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
   exit 2
 fi
 
-missing=()
 need() { # need PACKAGE TEST...: the test succeeds where the package is not needed any more
   local package="$1"; shift
   "$@" >/dev/null 2>&1 || missing+=("$package")
@@ -17,20 +16,26 @@ need() { # need PACKAGE TEST...: the test succeeds where the package is not need
 avr_header() { echo '#include <avr/io.h>' | avr-gcc -mmcu=atmega328p -E -; }
 can_make_venv() { "$python" -c 'import venv, ensurepip' || .venv/bin/python -m pip --version; }  # or has one already
 host_header() { echo "#include <$1>" | gcc -E -; }
+optional_packages=("$@")
 
-need gcc               gcc --version
-need libc6-dev         host_header stdio.h
-need gcc-avr           avr-gcc --version
-need binutils-avr      avr-objcopy --version
-need avr-libc          avr_header
-need libsimavr-dev     host_header simavr/sim_avr.h
-need simavr            sh -c 'command -v simavr'
-need avrdude           sh -c 'command -v avrdude'
-need arduino-core-avr   test -f /usr/share/arduino/hardware/arduino/avr/bootloaders/optiboot/optiboot_atmega328.hex
-need python3-venv      can_make_venv
+look() { # sets `missing` and `optional`
+  missing=()
+  need gcc               gcc --version
+  need libc6-dev         host_header stdio.h
+  need gcc-avr           avr-gcc --version
+  need binutils-avr      avr-objcopy --version
+  need avr-libc          avr_header
+  need libsimavr-dev     host_header simavr/sim_avr.h
+  need simavr            sh -c 'command -v simavr'
+  need avrdude           sh -c 'command -v avrdude'
+  need arduino-core-avr   test -f /usr/share/arduino/hardware/arduino/avr/bootloaders/optiboot/optiboot_atmega328.hex
+  need python3-venv      can_make_venv
+  optional=()
+  local package
+  for package in "${optional_packages[@]}"; do command -v "$package" >/dev/null || optional+=("$package"); done
+}
 
-optional=()
-for package in "$@"; do command -v "$package" >/dev/null || optional+=("$package"); done
+look
 if [ "${#missing[@]}" -eq 0 ] && [ "${#optional[@]}" -eq 0 ]; then exit 0; fi
 
 become=(cannot)
@@ -39,21 +44,17 @@ if command -v apt-get >/dev/null; then
   elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then become=(sudo env)
   fi
 fi
-apt() { "${become[@]}" DEBIAN_FRONTEND=noninteractive apt-get "$@"; }
+install() { "${become[@]}" DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >/dev/null; }
 
 if [ "${become[0]}" != cannot ]; then
   echo "setup: installing ${missing[*]} ${optional[*]}"
-  apt update -qq
-  if [ "${#missing[@]}" -gt 0 ]; then apt install -y --no-install-recommends "${missing[@]}" >/dev/null; fi
-  for package in "${optional[@]}"; do
-    apt install -y --no-install-recommends "$package" >/dev/null 2>&1 || echo "setup: no $package here; tests that need it are skipped"
-  done
-  exit 0
+  "${become[@]}" apt-get update -qq || echo "setup: apt-get update failed; trying with the lists at hand" >&2
+  if [ "${#missing[@]}" -gt 0 ]; then install "${missing[@]}" || echo "setup: apt-get install failed" >&2; fi
+  for package in "${optional[@]}"; do install "$package" 2>/dev/null || true; done
+  look
 fi
-if [ "${#missing[@]}" -eq 0 ]; then
-  echo "setup: without ${optional[*]}, tests that need it are skipped"
-  exit 0
-fi
+if [ "${#optional[@]}" -gt 0 ]; then echo "setup: no ${optional[*]} here; tests that need it are skipped"; fi
+if [ "${#missing[@]}" -eq 0 ]; then exit 0; fi
 {
   echo "setup: these system packages are missing (Debian's names): ${missing[*]}"
   echo "setup: install them and run make again:  sudo apt-get install -y --no-install-recommends ${missing[*]}"
