@@ -1,4 +1,4 @@
-"""How long the harness takes for a closed loop, start-up aside. Chip time is counted in cycles, not timed: see the tests."""
+"""How long the harness takes for a closed loop, without start-up. Chip time is counted in cycles, not timed: see the tests."""
 
 import pytest
 

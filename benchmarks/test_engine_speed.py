@@ -1,4 +1,4 @@
-"""How fast the engine alone steps, is read, and runs in threads: `make bench ARGS="-k engine_speed"`.
+"""The speed of the engine alone: its steps, reading from it, and running it in threads: `make bench ARGS="-k engine_speed"`.
 
 Ratios within one run hold; figures of another machine or day are not comparable. docs/engine.md has committed ones.
 """
@@ -79,7 +79,7 @@ def test_reading(network: str, how: str, benchmark, say) -> None:
 
 @pytest.fixture(scope="module")
 def alone_us() -> list[float]:
-    """What one engine took a step, for the comparison."""
+    """The time of one engine's step, for the comparison."""
     return []
 
 

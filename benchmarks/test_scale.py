@@ -26,7 +26,7 @@ from streetflow.roadnet.reader import read_roadnet
 SIDES = (1, 4, 8, 14, 32)
 PHASE_S = 20
 CYCLE_STEPS = 320  # two rounds of 8 phases, and one renumbering of vehicles
-FEW = 500  # vehicles that set out in 100 s
+FEW = 500  # vehicles that start in 100 s
 
 LOAD = """
 import json, re, sys, time
@@ -60,7 +60,7 @@ def made(tmp_path_factory: pytest.TempPathFactory):
 
 
 def light_plan(network: Network) -> list[np.ndarray]:
-    """FixedTime: what `set_phases` gets in turn, the phases that open anything, one after the other, everywhere."""
+    """FixedTime: the arguments of `set_phases` in turn: the phases that open anything, one after the other, at every light."""
     lights = signalled_intersections(read_roadnet(network.roadnet_file))
     n_intersections = len(read_roadnet(network.roadnet_file).intersections)
     plan = []

@@ -1,4 +1,4 @@
-"""How fast traffic steps: the engine alone, and a decision with features and lights. Run with `make bench`.
+"""The speed of the simulation: the engine alone, and a decision with features and lights. Run with `make bench`.
 
 The group shows ratios within one run; figures of another machine or day are not comparable.
 """

@@ -1,4 +1,4 @@
-"""What training costs: a run of Hangzhou1's size as replicas grow, as intersections grow, and with all 37 features.
+"""The cost of training: a run of Hangzhou1's size with more replicas, with more intersections, and with all 37 features.
 
 pytest benchmarks/test_training_speed.py --benchmark-only --benchmark-json=FILE. `extra_info` has the seconds of a whole run (64
 + 128 episodes) of one replica, on the clock and of the cores, and the peak memory so far."""

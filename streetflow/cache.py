@@ -1,8 +1,8 @@
-"""Files that can be made again from code and inputs: where they lie and how they get there.
+"""The cache: files that can be made again from code and inputs, where they are and how they are written.
 
-Everything here is written under ``${XDG_CACHE_HOME:-~/.cache}/tinylight-hil`` and may be deleted at any time. A user who
-has no home folder to write to gets a folder of the system's temporary ones instead.
-Writers build aside and rename, so that processes side by side never see half a folder.
+Everything here is written under ``${XDG_CACHE_HOME:-~/.cache}/tinylight-hil`` and may be deleted at any time. A user without
+a home folder that can be written to gets a temporary folder instead.
+Writers build a folder under another name and rename it, so that concurrent processes never see half a folder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = "tinylight-hil"
 def cache_folder() -> Path:
     """The folder of everything that this project caches.
 
-    A folder that the variable names is taken as it is (and not created here), so that whoever can't write to it hears of it.
+    A folder that the variable names is used as it is (and not created here): a user who can't write to it gets an error.
     """
     base = os.environ.get(VARIABLE, "").strip()
     if base:
@@ -47,7 +47,7 @@ def _can_be_written(folder: Path) -> bool:
 
 @functools.cache
 def _temporary_folder() -> Path:
-    """The same one for all processes of this user, unless somebody else has put something in its place."""
+    """The same one for all processes of this user, unless something of another user has that name."""
     folder = Path(tempfile.gettempdir()) / f"{NAME}-{os.getuid()}"
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -60,7 +60,7 @@ def _temporary_folder() -> Path:
 
 
 def cannot_cache(place: Path, fault: OSError) -> InputError:
-    """The InputError for something of the cache that can't be written."""
+    """The InputError for a part of the cache that can't be written."""
     hint = f"{VARIABLE} can name another folder for what is cached"
     return InputError(fault.filename or place, "", f"can't be written: {fault.strerror}; {hint}")
 

@@ -43,8 +43,8 @@ class InputError(ValueError):
 class FieldError(InputError):
     """A value that a field, such as an argument of a function, can't have. ``str()`` is ``FIELD: PLACE: FAULT``.
 
-    field: its name in Python, such as ``f_cpu_hz``. others: further (field, fault) pairs. What took the value from an option or
-    a file names that in place of the field: `fields_from`.
+    field: its name in Python, such as ``f_cpu_hz``. others: further (field, fault) pairs. Code that took the value from an
+    option or a file names that instead of the field: `fields_from`.
     """
 
     def __init__(self, field: str, fault: str, place: str = "", others: tuple[tuple[str, str], ...] = ()) -> None:
@@ -63,7 +63,8 @@ def fields_from(source: Source) -> Iterator[None]:
     """FieldErrors become InputErrors that name where the value came from.
 
     Args:
-        source: Gives a field's file (or option) and the place there; None for a field that is not its own, which stays.
+        source: Returns a field's file (or option) and the place in it; None for a field that it doesn't know, whose error
+            stays as it is.
     """
     try:
         yield
@@ -78,7 +79,7 @@ def fields_from(source: Source) -> Iterator[None]:
 
 
 def whole_number(value: object, name: str) -> int:
-    """The int that ``value`` is, numpy's integers included. TypeError naming the parameter for anything else."""
+    """``value`` as an int; numpy's integers are accepted. TypeError naming the parameter for anything else."""
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -91,34 +92,34 @@ def cannot_be(what: str, file: str | Path, fault: OSError | ValueError) -> Input
 
 
 class InputWarning(UserWarning):
-    """Input that the engine accepts, as CityFlow does, though it hardly does what its author meant."""
+    """Input that the engine accepts, as CityFlow does, though it probably isn't what its author intended."""
 
 
-def tell_input_warnings(tell: Callable[[str], None]) -> None:
-    """From now on each InputWarning goes to ``tell``, once, in place of Python's two lines; other warnings as before.
-    ``warnings.catch_warnings`` around it ends that."""
+def report_input_warnings(report: Callable[[str], None]) -> None:
+    """From now on pass each InputWarning to ``report``, once, instead of printing Python's two lines; other warnings are
+    shown as before. ``warnings.catch_warnings`` around the call limits this to its block."""
     usual = warnings.showwarning
-    told: set[str] = set()
+    reported: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **options: Any) -> None:
         if not issubclass(category, InputWarning):
             usual(message, category, *rest, **options)
-        elif str(message) not in told:
-            told.add(str(message))
-            tell(f"warning: {message}")
+        elif str(message) not in reported:
+            reported.add(str(message))
+            report(f"warning: {message}")
 
     warnings.simplefilter("always", InputWarning)
     warnings.showwarning = show
 
 
 class StepError(RuntimeError):
-    """A step that can't be finished, e.g. a vehicle at the end of a lane from which its route doesn't go on."""
+    """A step that can't be finished, e.g. because a vehicle reaches the end of a lane from which its route doesn't continue."""
 
 
 class UnknownIdError(KeyError):
-    """An id that nothing has. ``str()`` names it and ids close to it, which are looked for only then.
+    """An id that doesn't exist. ``str()`` names it and ids close to it, which are looked up only then.
 
-    kind: "road", "intersection" ... known: makes the ids that exist.
+    kind: "road", "intersection" ... known: returns the ids that exist.
     """
 
     def __init__(self, kind: str, name: object, known: Callable[[], Iterable[str]]) -> None:
@@ -168,7 +169,7 @@ class Problems:
             return read(*arguments)
         except InputError as error:
             self.found += [(error.place, error.fault), *error.others]
-            return default  # type: ignore[return-value]  # nobody uses it: raise_if_any comes first
+            return default  # type: ignore[return-value]  # never used: raise_if_any comes first
 
     def raise_if_any(self) -> None:
         """Raise one InputError with the first fault, the others as its ``others``."""

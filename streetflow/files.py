@@ -1,4 +1,4 @@
-"""Results: whether one can be written, found out before the work that makes it, and how it is written, whole or not at all."""
+"""Files of results: checked before the work starts, so that they can be written, and written whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from streetflow.errors import InputError, cannot_be
 
 
 def write_whole(file: str | Path, content: str | bytes) -> None:
-    """Write a file in one atomic step: whoever reads it, or finds it after a kill, sees all of it or what was there before.
+    """Write a file in one atomic step: a reader, even after the process was killed, sees all of it or what was there before.
 
     Args:
-        file: where to; a link stays one, and its target is written.
+        file: the file to write; a link stays one, and its target is written.
         content: text is written in UTF-8, with its line ends as they are.
 
     Raises:
@@ -28,10 +28,10 @@ def write_whole(file: str | Path, content: str | bytes) -> None:
 
 @contextmanager
 def written_aside(file: str | Path) -> Iterator[Path]:
-    """For what is written by somebody else's function: the name of a file to write, beside ``file``.
+    """For a file that a library's function writes: gives the name of a new file to write, beside ``file``.
 
-    It takes that one's place, and its permissions, at the end of the ``with`` block, or goes if the block raises. Something
-    else than a regular file (a device, a pipe) can't be replaced and is written itself.
+    At the end of the ``with`` block the new file replaces ``file`` and takes its permissions; it is removed if the block
+    raises. What isn't a regular file (a device, a pipe) can't be replaced and is written directly.
 
     Raises:
         InputError: the new file can't take its place, or can't be made.
@@ -57,7 +57,7 @@ def written_aside(file: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def cannot_write(file: str | Path) -> Iterator[None]:
-    """Makes what the system refuses in the ``with`` block the InputError for this file. ValueError: a NUL in its name."""
+    """Turns the system's errors in the ``with`` block into an InputError for this file. ValueError: a NUL in its name."""
     try:
         yield
     except InputError:
@@ -67,8 +67,8 @@ def cannot_write(file: str | Path) -> Iterator[None]:
 
 
 def require_writable(file: Path) -> None:
-    """InputError unless a regular file can be written there. Anything else that has the name (a folder, a device, a pipe)
-    stays as it is: results are written aside and take the name's place."""
+    """InputError unless a regular file can be written there. Nothing else of that name (a folder, a device, a pipe) is ever
+    replaced by results, which are written under another name and then renamed."""
     try:
         if not file.parent.is_dir():
             exists = os.path.exists(file.parent)

@@ -18,7 +18,7 @@ def near_matches(name: object, known: Iterable[str]) -> list[str]:
 
 
 def near_files(file: object) -> list[str]:
-    """Paths of what looks like ``file`` in the folder that it would lie in."""
+    """Paths of the files with a name like that of ``file``, in its folder."""
     path = Path(str(file))
     try:
         return [str(path.with_name(name)) for name in near_matches(path.name, os.listdir(path.parent))]
@@ -33,7 +33,7 @@ def did_you_mean(name: object, known: Iterable[str] = (), *, files: bool = False
 
 
 def or_else(name: object, known: Iterable[str]) -> str:
-    """How a fault about an unknown name ends: the names that look like it, and all that there are."""
+    """The end of a message about an unknown name: the names that look like it, and all that exist."""
     names = list(known)
     hint = did_you_mean(name, names)
     return f"{hint} There are {', '.join(names)}" if hint else f"; there are {', '.join(names)}"

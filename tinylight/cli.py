@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from streetflow.errors import InputError, StepError, tell_input_warnings
+from streetflow.errors import InputError, StepError, report_input_warnings
 from streetflow.near import did_you_mean
 from tinylight.commands.board import board
 from tinylight.commands.check import check
@@ -109,7 +109,7 @@ def run() -> int:
     from hil.build.firmware import BuildError
 
     with warnings.catch_warnings():
-        tell_input_warnings(lambda text: _tell(text, "yellow"))
+        report_input_warnings(lambda text: _tell(text, "yellow"))
         try:
             exit_code = app(prog_name=app.info.name, standalone_mode=False) or 0
         except (InputError, StepError) as fault:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from model.report.tasks import TableTask, is_done, run_task
-from streetflow.errors import tell_input_warnings
+from streetflow.errors import report_input_warnings
 
 POLL_S = 0.2
 REPORT_EVERY_S = 0.5  # a worker doesn't report more often
@@ -92,7 +92,7 @@ def _start_worker(messages: Any) -> None:
     ends. Warnings about input are lines of its own on stderr."""
     global _messages
     _messages = messages
-    tell_input_warnings(lambda text: print(f"tinylight: {text}", file=sys.stderr))
+    report_input_warnings(lambda text: print(f"tinylight: {text}", file=sys.stderr))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -1,4 +1,4 @@
-"""What is in a demand file, on its road network, and what in it is doubtful."""
+"""What a demand file contains, on its road network, and the warnings about it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from math import floor
 
-from streetflow.check.check_roadnet import Content, Doubt
+from streetflow.check.check_roadnet import CheckWarning, Content
 from streetflow.engine.core import EngineCore
 from streetflow.roadnet.flow import Flow, VehicleKind
 from streetflow.roadnet.reader import Intersection
@@ -43,32 +43,32 @@ def vehicle_count(flow: Flow, horizon_s: int) -> int:
     return floor((last - first) / flow.interval_s) + 1 if last >= first else 0
 
 
-def flow_doubts(engine: EngineCore, horizon_s: int) -> Iterator[Doubt]:
+def flow_warnings(engine: EngineCore, horizon_s: int) -> Iterator[CheckWarning]:
     flows, router, roadnet = engine.flows, engine.network.router, engine.network.roadnet
     for i in engine.invalid_flows:
-        yield Doubt("route that can't be planned", f"[{i}].route", router.fault(flows[i].anchors))
+        yield CheckWarning("route that can't be planned", f"[{i}].route", router.fault(flows[i].anchors))
     for i in engine.missed_flows:
         window = f"no step falls between {flows[i].start_s} and {flows[i].end_s} s"
-        yield Doubt("flow whose window is jumped over", f"[{i}]", window)
+        yield CheckWarning("flow between two steps", f"[{i}]", window)
     for i, lane in engine.dead_ends:
-        yield Doubt("route with a dead end", f"[{i}].route", f"no way on from lane {engine.lane_ids[lane]!r}")
+        yield CheckWarning("route with a dead end", f"[{i}].route", f"no path onwards from lane {engine.lane_ids[lane]!r}")
     if not any(vehicle_count(flow, horizon_s) for flow in flows):
         text = f"none of its {len(flows)} flows creates one within {horizon_s} s" if flows else "it holds no flow"
-        yield Doubt("demand without a vehicle", "whole file", text)
+        yield CheckWarning("demand without a vehicle", "whole file", text)
     slowest = _slowest_limits(engine)
     for i, (flow, route) in enumerate(zip(flows, _routes(engine), strict=True)):
         if flow.start_s >= horizon_s:
             late = f"{flow.start_s} s, the horizon is {horizon_s} s"
-            yield Doubt("flow that starts after the horizon", f"[{i}].startTime", late)
+            yield CheckWarning("flow that starts after the horizon", f"[{i}].startTime", late)
         if flow.kind.max_speed_mps > slowest[route]:
             fault = f"{flow.kind.max_speed_mps:g} m/s, a lane of its route allows {slowest[route]:g}; crossings have no limit"
-            yield Doubt("vehicle faster than a lane of its route", f"[{i}].vehicle.maxSpeed", fault)
+            yield CheckWarning("vehicle faster than a lane of its route", f"[{i}].vehicle.maxSpeed", fault)
     loads = _movement_loads(engine, horizon_s)
     for number, intersection in enumerate(roadnet.intersections):
         share = _needed_share(intersection, loads[number])
         if share > 1:
             fault = f"the movements to {intersection.id!r} that exclude each other need {share:.0%} of the time as green"
-            yield Doubt("demand above capacity", f"intersections[{number}] of the road network", fault)
+            yield CheckWarning("demand above capacity", f"intersections[{number}] of the road network", fault)
 
 
 def _routes(engine: EngineCore) -> list[int]:
@@ -100,12 +100,12 @@ def _movement_loads(engine: EngineCore, horizon_s: int) -> Mapping[int, Mapping[
         vehicles[route, flow.kind] += vehicle_count(flow, horizon_s)
     loads: defaultdict[int, defaultdict[tuple[int, int], float]] = defaultdict(lambda: defaultdict(float))
     for (route, kind), count in vehicles.items():
-        ways = list(demand.ways(route))
-        for way in ways:
-            for drivable in way.drivables[1:-1:2]:
+        lane_paths = list(demand.lane_paths(route))
+        for lane_path in lane_paths:
+            for drivable in lane_path.drivables[1:-1:2]:
                 number, _, lane_link = network.links[drivable - n_lanes]
                 lane = lane_link.start_lane
-                seconds = count / len(ways) / _saturation_per_s(kind, float(engine.lane_max_speed_mps[lane]))
+                seconds = count / len(lane_paths) / _saturation_per_s(kind, float(engine.lane_max_speed_mps[lane]))
                 loads[number][road_link_number[drivable - n_lanes], lane] += seconds / horizon_s
     return loads
 

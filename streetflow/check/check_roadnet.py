@@ -1,4 +1,4 @@
-"""What is in a road network, and what in it is doubtful: allowed, but hardly meant."""
+"""What a road network contains, and the warnings about it: what is allowed but probably not intended."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from streetflow.roadnet.routing import Router
 Content = dict[str, str | int | float]
 
 
-class Doubt(NamedTuple):
-    """topic: what kind of doubt, the same for all alike. place: a JSON path. text: what is so there."""
+class CheckWarning(NamedTuple):
+    """topic: the kind of warning, under which the command groups them. place: a JSON path. text: what is found there."""
 
     topic: str
     place: str
@@ -40,8 +40,8 @@ def roadnet_content(network: NetworkTables) -> Content:
     }
 
 
-def roadnet_doubts(network: NetworkTables, interval_s: float = 1.0) -> Iterator[Doubt]:
-    """Everything doubtful in it, for steps of ``interval_s``."""
+def roadnet_warnings(network: NetworkTables, interval_s: float = 1.0) -> Iterator[CheckWarning]:
+    """All warnings about it, for steps of ``interval_s``."""
     roadnet = network.roadnet
     yield from _isolated_roads(roadnet, network.router)
     yield from _lanes_without_links(roadnet, network.router)
@@ -59,9 +59,9 @@ def _range(values: Sequence[float]) -> str:
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
-def _isolated_roads(roadnet: Roadnet, router: Router) -> Iterator[Doubt]:
-    """Roads that can't be reached from any road end, or from which none can be reached. Where there are no road ends, routes
-    begin and end anywhere: then roads on no route, which has two roads at least."""
+def _isolated_roads(roadnet: Roadnet, router: Router) -> Iterator[CheckWarning]:
+    """Roads that can't be reached from any road end, or from which no road end can be reached. Where there are no road ends,
+    routes begin and end anywhere: then the roads that no route can use, since a route has at least two roads."""
     virtual = [each.virtual for each in roadnet.intersections]
     before: list[list[int]] = [[] for _ in roadnet.roads]
     for number, following in enumerate(router.next_roads):
@@ -70,16 +70,16 @@ def _isolated_roads(roadnet: Roadnet, router: Router) -> Iterator[Doubt]:
     if not any(virtual):
         for i, road in enumerate(roadnet.roads):
             if not router.next_roads[i] and not before[i]:
-                yield Doubt("road on no route", f"roads[{i}]", f"nothing leads onto {road.id!r} nor on from it")
+                yield CheckWarning("road on no route", f"roads[{i}]", f"nothing leads onto {road.id!r} nor on from it")
         return
     entries = [i for i, road in enumerate(roadnet.roads) if virtual[road.start_intersection]]
     exits = [i for i, road in enumerate(roadnet.roads) if virtual[road.end_intersection]]
     reached, leading_out = _reachable(entries, router.next_roads), _reachable(exits, before)
     for i, road in enumerate(roadnet.roads):
         if i not in reached:
-            yield Doubt("unreachable road", f"roads[{i}]", f"no way leads from a road end to {road.id!r}")
+            yield CheckWarning("unreachable road", f"roads[{i}]", f"no path leads from a road end to {road.id!r}")
         if i not in leading_out:
-            yield Doubt("road without a way out", f"roads[{i}]", f"no way leads from {road.id!r} to a road end")
+            yield CheckWarning("road without a path out", f"roads[{i}]", f"no path leads from {road.id!r} to a road end")
 
 
 def _reachable(starts: Iterable[int], neighbours: Sequence[Sequence[int]]) -> set[int]:
@@ -92,18 +92,18 @@ def _reachable(starts: Iterable[int], neighbours: Sequence[Sequence[int]]) -> se
     return seen
 
 
-def _lanes_without_links(roadnet: Roadnet, router: Router) -> Iterator[Doubt]:
+def _lanes_without_links(roadnet: Roadnet, router: Router) -> Iterator[CheckWarning]:
     for i, road in enumerate(roadnet.roads):
         if roadnet.intersections[road.end_intersection].virtual:
             continue
         for j in range(road.n_lanes):
             if not router.lane_links[road.first_lane + j]:
-                yield Doubt("dead end", f"roads[{i}].lanes[{j}]", f"no lane link leads on from lane {road.id}_{j}")
+                yield CheckWarning("dead end", f"roads[{i}].lanes[{j}]", f"no lane link leads on from lane {road.id}_{j}")
 
 
-def _short_approaches(network: NetworkTables, interval_s: float) -> Iterator[Doubt]:
-    """Lanes on which a car that comes at the speed limit passes a red light: it minds the light from its first step on the lane
-    on, and only if it can still stop before the lane's end (section 6)."""
+def _short_approaches(network: NetworkTables, interval_s: float) -> Iterator[CheckWarning]:
+    """Lanes on which a car that arrives at the speed limit passes a red light: it obeys the light only from its first step on
+    the lane on, and only if it can still stop before the lane's end (section 6)."""
     roadnet, deceleration = network.roadnet, PUSHED_DEFAULTS["maxNegAcc"]
     for i, road in enumerate(roadnet.roads):
         crossing = roadnet.intersections[road.end_intersection]
@@ -119,38 +119,38 @@ def _short_approaches(network: NetworkTables, interval_s: float) -> Iterator[Dou
             needed_m = speed_mps * speed_mps / 2 / deceleration + speed_mps * interval_s
             if lane in closed_at_times and length_m < needed_m:
                 fault = (
-                    f"lane {roadnet.lane_ids[lane]} is {length_m:.1f} m long: a car that comes onto it at {speed_mps:g} m/s "
-                    f"(its limit) needs up to {needed_m:.1f} m to stop (a step, then {deceleration:g} m/s2): it passes at red"
+                    f"lane {roadnet.lane_ids[lane]} is {length_m:.1f} m long: a car that enters it at {speed_mps:g} m/s "
+                    f"(its limit) needs up to {needed_m:.1f} m to stop (a step, then {deceleration:g} m/s²): it passes at red"
                 )
-                yield Doubt("approach shorter than the braking distance", f"roads[{i}].lanes[{j}]", fault)
+                yield CheckWarning("approach shorter than the braking distance", f"roads[{i}].lanes[{j}]", fault)
 
 
-def _unlisted_roads(roadnet: Roadnet, number: int, intersection: Intersection) -> Iterator[Doubt]:
-    """Routes are planned over the roads that an intersection lists; others are never found."""
+def _unlisted_roads(roadnet: Roadnet, number: int, intersection: Intersection) -> Iterator[CheckWarning]:
+    """Routes are planned over the roads that an intersection lists; no route is found over others."""
     place = f"intersections[{number}].roads"
     meeting = {i for i, road in enumerate(roadnet.roads) if number in (road.start_intersection, road.end_intersection)}
     listed = set(intersection.roads)
     for road in sorted({link.end_road for link in intersection.road_links} & meeting - listed):
-        yield Doubt("road that its crossing doesn't list", place, f"no route is planned onto {roadnet.roads[road].id!r}")
+        yield CheckWarning("road that its crossing doesn't list", place, f"no route is planned onto {roadnet.roads[road].id!r}")
     for k, road in enumerate(intersection.roads):
         if road not in meeting:
-            yield Doubt("listed road that doesn't meet the crossing", f"{place}[{k}]", f"{roadnet.roads[road].id!r}")
+            yield CheckWarning("listed road that doesn't meet the crossing", f"{place}[{k}]", f"{roadnet.roads[road].id!r}")
 
 
-def _movements(roadnet: Roadnet, number: int, intersection: Intersection) -> Iterator[Doubt]:
+def _movements(roadnet: Roadnet, number: int, intersection: Intersection) -> Iterator[CheckWarning]:
     links, phases = intersection.road_links, intersection.phases
     opened = {k for phase in phases for k in phase.road_links}
     place = f"intersections[{number}]"
     for p, phase in enumerate(phases):
         if not any(links[k].lane_links for k in phase.road_links):
             light = f"{place}.trafficLight.lightphases[{p}]"
-            yield Doubt(f"phase {p} serves no movement", light, f"nobody may drive at {intersection.id!r} in it")
+            yield CheckWarning(f"phase {p} serves no movement", light, f"no vehicle may cross {intersection.id!r} in it")
     for k, link in enumerate(links):
         start, end = roadnet.roads[link.start_road], roadnet.roads[link.end_road]
         movement = f"from {start.id!r} to {end.id!r}"
         if not link.lane_links:
-            yield Doubt("movement without a lane link", f"{place}.roadLinks[{k}]", movement)
+            yield CheckWarning("movement without a lane link", f"{place}.roadLinks[{k}]", movement)
         if k not in opened:
-            yield Doubt("movement that no phase serves", f"{place}.roadLinks[{k}]", movement)
+            yield CheckWarning("movement that no phase serves", f"{place}.roadLinks[{k}]", movement)
         if start.end_intersection != number or end.start_intersection != number:
-            yield Doubt("movement between roads that don't meet here", f"{place}.roadLinks[{k}]", movement)
+            yield CheckWarning("movement between roads that don't meet here", f"{place}.roadLinks[{k}]", movement)

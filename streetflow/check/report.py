@@ -1,6 +1,6 @@
-"""Checks files of road networks and demand: what is in them, every fault, everything doubtful.
+"""Checks files of road networks and demand: what they contain, every fault, every warning.
 
-A *fault* keeps a file from being loaded. A *doubt* doesn't, but hardly is what its author meant.
+A *fault* keeps a file from being loaded. A *warning* is about something allowed, but probably not intended.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from streetflow.check.check_flow import flow_content, flow_doubts
-from streetflow.check.check_roadnet import Content, Doubt, roadnet_content, roadnet_doubts
+from streetflow.check.check_flow import flow_content, flow_warnings
+from streetflow.check.check_roadnet import CheckWarning, Content, roadnet_content, roadnet_warnings
 from streetflow.engine.core import EngineCore
 from streetflow.errors import InputError, InputWarning
 from streetflow.networks.catalogue import DEFAULT_HORIZON_S, network_of
@@ -33,21 +33,21 @@ class FileToCheck:
 
 @dataclass
 class Report:
-    """What a file holds. faults: (JSON path, what is wrong); with any, content and doubts are empty."""
+    """What a file contains. faults: (JSON path, what is wrong); if there are any, content and warnings are empty."""
 
     file: str
     kind: str  # "road network" or "demand"
     roadnet_file: str = ""  # of a demand
     content: Content = field(default_factory=dict)
     faults: list[tuple[str, str]] = field(default_factory=list)
-    doubts: list[Doubt] = field(default_factory=list)
+    warnings: list[CheckWarning] = field(default_factory=list)
 
 
 def files_to_check(places: Sequence[str]) -> list[FileToCheck]:
     """The files behind names of networks, their folders, and files, each once, road networks first.
 
     A demand file belongs to the road network given before it, or else to the roadnet.json beside it. InputError for a
-    place where nothing is, and for a demand file without a road network.
+    place where there is nothing, and for a demand file without a road network.
     """
     found: list[FileToCheck] = []
     given: Path | None = None
@@ -81,7 +81,7 @@ def _check_roadnet(file: Path, interval_s: float) -> Report:
         report.faults += _faults(fault)
         return report
     report.content = roadnet_content(network)
-    report.doubts += roadnet_doubts(network, interval_s)
+    report.warnings += roadnet_warnings(network, interval_s)
     return report
 
 
@@ -89,18 +89,18 @@ def _check_flow(subject: FileToCheck, roadnet_file: Path, interval_s: float) -> 
     report = Report(str(subject.file), "demand", str(roadnet_file))
     try:
         network = load_network(roadnet_file)
-    except InputError:  # told in the road network's own report
+    except InputError:  # given in the road network's own report
         report.faults += _faults_without_roadnet(subject.file, roadnet_file)
         return report
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)  # all of them are doubts, one by one
+            warnings.simplefilter("ignore", InputWarning)  # each of them is in the report's warnings
             engine = EngineCore.from_files(network, subject.file, interval_s=interval_s)
     except InputError as fault:
         report.faults += _faults(fault)
         return report
     report.content = flow_content(engine, subject.horizon_s)
-    report.doubts += flow_doubts(engine, subject.horizon_s)
+    report.warnings += flow_warnings(engine, subject.horizon_s)
     return report
 
 
@@ -110,7 +110,7 @@ def _faults(fault: InputError) -> Iterator[tuple[str, str]]:
 
 
 def _faults_without_roadnet(flow_file: Path, roadnet_file: Path) -> Iterator[tuple[str, str]]:
-    """The faults of a demand file that show although its road network is faulty."""
+    """The faults of a demand file that can be found although its road network is faulty."""
     content = _json_or_none(roadnet_file)
     roads = content.get("roads") if isinstance(content, dict) else None
     ids = {road.get("id") for road in roads if isinstance(road, dict)} if isinstance(roads, list) else set()

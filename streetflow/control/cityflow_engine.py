@@ -1,8 +1,8 @@
 """The real CityFlow module with the array interface of our engine, built from its name-keyed dictionaries.
 
-CityFlow carries on after most faults of its input, aborts the process on others, and hangs when an engine is
+CityFlow continues after most faults of its input, aborts the process on others, and hangs when an engine is
 destroyed before its first step. So files are checked by our own readers first, numbers are checked before each call,
-and an engine that hasn't stepped is kept alive for good.
+and an engine that hasn't stepped is never destroyed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WAITING_SPEED_MPS = 0.1
 class CityFlowEngine:
     """One ``cityflow.Engine`` of ``module`` on the given files, lights set from outside.
 
-    Waiting times, times of creation and finished vehicles, which CityFlow doesn't tell, are followed step by step from
+    Waiting times, times of creation and finished vehicles, which CityFlow doesn't report, are derived step by step from
     the vehicles' speeds and ids; that makes this engine much slower than the built-in one.
     """
 
@@ -109,7 +109,7 @@ class CityFlowEngine:
         return self._lane_sums(self._waiting_time_s)
 
     def running_vehicles(self) -> Vehicles:
-        """Every running vehicle by itself, as fresh arrays: those on lanes first, lane by lane, front first."""
+        """Every single running vehicle, as fresh arrays: those on lanes first, lane by lane, front first."""
         distance_m = self._engine.get_vehicle_distance()
         places = [(self.lane_index[lane], name) for lane, names in self._engine.get_lane_vehicles().items() for name in names]
         for name in set(distance_m).difference(name for _, name in places):
@@ -122,7 +122,7 @@ class CityFlowEngine:
         return vehicles
 
     def trips(self) -> Trips:
-        """Every vehicle's trip since the last reset, as `EngineCore.trips` but for free_flow_s, which isn't known."""
+        """Every vehicle's trip since the last reset, as `EngineCore.trips` except free_flow_s, which isn't known."""
         names = [*self._ended, *(name for name in self._born if name not in self._ended)]
         numbers = [vehicle_numbers(name) or (-1, -1) for name in names]
         return Trips(

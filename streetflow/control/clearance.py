@@ -68,14 +68,14 @@ def derive_clearance(network: NetworkTables, clearance: str) -> ClearanceTable:
 
 
 def require_clearance(clearance: str) -> None:
-    """FieldError for a clearance that there isn't."""
+    """FieldError for an unknown clearance."""
     if clearance not in CLEARANCES:
         raise FieldError("clearance", f"unknown{or_else(clearance, CLEARANCES)}", clearance)
 
 
 def _between(intersection: Intersection, clearance: str) -> tuple[NDArray[np.int32], list[list[int]]]:
-    """One intersection's table, int32[actions, actions] as in ClearanceTable, and the road links that each phase opens which
-    comes behind the file's own."""
+    """One intersection's table, int32[actions, actions] as in ClearanceTable, and the road links opened by each of the phases
+    that are added behind the file's own."""
     opened = (frozenset(phase.road_links) for phase in intersection.phases)
     actions = [links for links in opened if links]
     table = np.full((len(actions), len(actions)), -1, np.int32)
@@ -89,8 +89,8 @@ def _between(intersection: Intersection, clearance: str) -> tuple[NDArray[np.int
 
 
 def _with_phases(original: bytes, added: Mapping[str, list[list[int]]]) -> bytes:
-    """The file with further phases, by intersection. Numbers pass through as text: CityFlow's reader rounds in a manner of its
-    own, so 17 digits rewritten are not the same."""
+    """The file with further phases, by intersection. Numbers are copied as text: CityFlow's reader has its own rounding, so a
+    number written again with 17 digits might be read as another one."""
     roadnet = json.loads(original, parse_float=lambda token: f"{_NUMBER}{token}")
     for intersection in roadnet["intersections"]:
         for links in added.get(intersection["id"], ()):

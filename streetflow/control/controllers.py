@@ -1,7 +1,7 @@
 """The rule-based controllers, with the settings of the paper's released experiment.
 
-A controller maps an environment's observation to one action per signalled intersection. What the lights show it reads from
-the environment itself, as any controller knows its own lights.
+A controller maps an environment's observation to one action per signalled intersection. It reads what the lights show from
+the environment itself, since any controller knows its own lights.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Controller(Protocol):
 
     @property
     def features(self) -> Sequence[str]:
-        """What it observes: the environment must be made with these features (and may have others)."""
+        """The features that it observes: the environment must be made with these (and may have others)."""
 
     def reset(self, environment: Environment) -> None:
         """Prepare for a run of ``environment``, after its reset and before its first decision.
@@ -53,7 +53,7 @@ def run(environment: Environment, controller: Controller) -> None:
 class FixedTime:
     """The next phase at every decision, whatever the traffic; the first decision is action 0."""
 
-    features = ("inter_2_current_phase",)  # not looked at: an environment observes at least one
+    features = ("inter_2_current_phase",)  # unused: an environment observes at least one feature
 
     def reset(self, environment: Environment) -> None:
         self._counts = np.array([each.action_count for each in environment.intersections], np.int32)
@@ -66,7 +66,7 @@ class FixedTime:
 
 
 class MaxPressure:
-    """The phase with the largest pressure over the lane links that it opens; the first of equals.
+    """The phase with the largest pressure over the lane links that it opens; the first one if several are equal.
 
     A light whose ``elapsed`` is below ``min_elapsed_s`` keeps its phase.
     """
@@ -88,7 +88,7 @@ class MaxPressure:
 
 
 class SOTL:
-    """Self-organising: leave a phase when few wait for it and somebody waits for another.
+    """Self-organising: leave a phase when few vehicles wait for it and at least one waits for another.
 
     At a light whose ``elapsed`` is at least ``min_elapsed_s``: if at most ``threshold`` vehicles wait on the in-lanes
     that the current phase serves, and any on the other in-lanes, the next phase, cyclically.

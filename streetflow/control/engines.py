@@ -29,7 +29,7 @@ HOW_TO_GET_CITYFLOW = (
 
 
 class TrafficEngine(Protocol):
-    """The array interface: what everything above the engine uses. Arrays are indexed by number in file order."""
+    """The array interface, which all code above the engine uses. Arrays are indexed by number in file order."""
 
     @property
     def lane_ids(self) -> tuple[str, ...]: ...
@@ -74,6 +74,6 @@ def make_engine(kind: str, network: NetworkTables, flow_file: Path, seed: int, i
 
 
 def require_engine(kind: str) -> None:
-    """FieldError for an engine that there isn't."""
+    """FieldError for an unknown engine."""
     if kind not in ENGINES:
         raise FieldError("engine", f"unknown engine{or_else(kind, ENGINES)}", kind)

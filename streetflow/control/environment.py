@@ -27,14 +27,14 @@ from streetflow.roadnet.network_tables import load_network
 class Environment:
     """N signalled intersections of ``network`` under its demand ``flow``.
 
-    ``seed`` is the engine's; without one, the one that the paper's runs use with this flow. ``features`` is a preset
+    ``seed`` is the engine's; the default is the one that the paper's runs use with this flow. ``features`` is a preset
     (``all``, ``release``, ``deployable``) or a list of names from ``streetflow.control.features.FEATURES``. ``horizon_s``
     overrides the network's.
     Bad names, numbers and files raise InputError.
     """
 
     measures_queues: bool
-    """Whether to look at the queues every second, for `measures`; to be set before a run."""
+    """Whether to sample the queues every second, for `measures`; to be set before a run."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Environment:
         return observation, reward, done
 
     def feature_columns(self, names: Sequence[str]) -> list[int]:
-        """Where in an observation's second axis the features are.
+        """Indices of the features along an observation's second axis.
 
         Args:
             names: of features, such as a controller's.
@@ -148,7 +148,7 @@ class Environment:
         """
         for name in names:
             if name not in self.feature_names:
-                fault = f"{name} is needed and not observed: make the environment with the controller's features"
+                fault = f"{name} is needed but not observed: make the environment with the controller's features"
                 raise InputError("environment", "features", fault)
         return [self.feature_names.index(name) for name in names]
 

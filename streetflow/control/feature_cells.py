@@ -1,4 +1,4 @@
-"""What each value of a feature sums: cells of terms (see ``features.py``), made from the intersection's lanes and links."""
+"""The sum behind each value of a feature: cells of terms (see ``features.py``), from an intersection's lanes and lane links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Terms = list[tuple[int, int]]
 
 
 def all_lanes(intersection: Intersection) -> list[Terms]:
-    """Each in-lane, then each out-lane, by itself."""
+    """One cell per in-lane, then one per out-lane."""
     return in_lanes(intersection) + out_lanes(intersection)
 
 
@@ -67,7 +67,7 @@ def on_links(intersection: Intersection) -> list[Terms]:
 
 
 def actions(intersection: Intersection) -> list[Terms]:
-    """Each action by itself."""
+    """One cell per action."""
     return [[(action, 1)] for action in range(intersection.action_count)]
 
 
@@ -77,7 +77,7 @@ def total_pressure(intersection: Intersection) -> Terms:
 
 
 def segments(lanes: Iterable[int], k: int) -> list[Terms]:
-    """Each of the k parts of each lane by itself, lane by lane."""
+    """One cell per part of a lane, of k each, lane by lane."""
     return [[(lane * k + part, 1)] for lane in lanes for part in range(k)]
 
 

@@ -1,4 +1,4 @@
-"""What a controller may know of its intersection: the one table of the features of the paper's Appendix A, all 37.
+"""What a controller can observe of its intersection: the one table of all 37 features of the paper's Appendix A.
 
 A feature is a list of cells, and a cell is a weighted sum of entries of one *source* (a number per lane, per lane
 link, ...; see ``feature_cells.py``). So a feature is data, not code: ``observation.py`` computes any choice of them in
@@ -50,7 +50,7 @@ class FeatureSpec:
 
     name: str
     scope: str
-    """The shape, i.e. what there is one value for: "in-lane", "phase" (an action), "lane x part", ..."""
+    """The shape, i.e. what each value belongs to: "in-lane", "phase" (an action), "lane x part", ..."""
     unit: str
     lsb_per_unit: int
     minimum: int
@@ -100,9 +100,9 @@ def _by_k(prefix: str) -> FeatureSpec:
     return FeatureSpec(**{**vars(spec), "name": f"{prefix}_seg_by_k"})
 
 
-def _waiting_time(name: str, scope: str, cells: Callable[[Intersection], list[Terms]], whose: str) -> FeatureSpec:
+def _waiting_time(name: str, scope: str, cells: Callable[[Intersection], list[Terms]], vehicles: str) -> FeatureSpec:
     return FeatureSpec(name, scope, TIME_UNIT, TIME_UNIT_S, 0, INT16_MAX, _S.WAITING_TIME, cells, False,
-                       f"time that {whose} have stood since their last stop, summed", source_units=TIME_UNIT_S)  # fmt: skip
+                       f"time that {vehicles} have stood since their last stop, summed", source_units=TIME_UNIT_S)  # fmt: skip
 
 
 _LOW, _HIGH = INT16_MIN, INT16_MAX
@@ -210,15 +210,15 @@ DEPLOYABLE = {
     "inter_2_phase_has_changed": "the controller and its clock",
     "inter_2_num_passed_vehicle_since_last_action": "what the stop lines' loops counted since the last decision",
 }
-"""What two inductive loops a lane and a clock can give, with the reason. Left out: speeds and all that is made of them (who
-waits, since when, delay), positions within a lane (segments, image), identities (travel times), and the crossing's inside
-(vehicles on a lane link: which way a vehicle took isn't seen)."""
+"""Features that two inductive loops per lane and a clock can measure, with the reason. Left out: speeds and what depends on
+them (which vehicles wait, for how long, delay), positions within a lane (segments, image), identities (travel times), and the
+crossing's inside (vehicles on a lane link: which movement a vehicle made isn't detected)."""
 
 PRESETS: dict[str, tuple[str, ...]] = {"all": tuple(FEATURES), "release": RELEASE, "deployable": tuple(DEPLOYABLE)}
 
 
 def find_feature(name: str) -> FeatureSpec:
-    """The row of a feature, its number of parts or cells stated in the name or not; FieldError for an unknown name."""
+    """The row of a feature, with or without a number of parts or cells in its name; FieldError for an unknown name."""
     if name in FEATURES:
         return FEATURES[name]
     stem, _, number = name.rpartition("_")
@@ -229,7 +229,7 @@ def find_feature(name: str) -> FeatureSpec:
 
 
 def feature_list(text: str) -> str | list[str]:
-    """What is meant by a preset's name, or by names separated by commas."""
+    """The features of a text: a preset's name, or names separated by commas."""
     return text if text in PRESETS else [name.strip() for name in text.split(",")]
 
 

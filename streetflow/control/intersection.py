@@ -42,7 +42,7 @@ class Intersection:
     first_lane_link: int
     """The engine's number of the first of them, counted over all intersections of the file; the others follow it."""
     centre_m: tuple[float, float]
-    """Where the file places the intersection."""
+    """Position of the intersection in the file, m."""
     phase_lane_links: tuple[tuple[int, ...], ...]
     """Per action: the lane links that it opens, as indices into ``lane_links``, ascending."""
 

@@ -1,4 +1,4 @@
-"""What a run is judged by. `MEASURES` defines every figure once; docs/measures.md shows the same table.
+"""The measures of a run. `MEASURES` defines every figure once; docs/measures.md shows the same table.
 
 Published travel times differ by hundreds of seconds by definition alone: whether vehicles under way count, and whether
 time starts at creation or at entry.
@@ -32,7 +32,7 @@ class ThroughputMeter:
         self._finished = 0
 
     def after_decision(self, start_s: int, finished_vehicle_count: int) -> None:
-        """Tell the meter that the decision begun at ``start_s`` is over; the count is the engine's total so far."""
+        """Record the end of the decision begun at ``start_s``; the count is the engine's total so far."""
         if start_s > 0 and start_s % SAMPLE_S == 0:
             self.samples.append(finished_vehicle_count - self._finished)
             self._finished = finished_vehicle_count
@@ -44,7 +44,7 @@ class ThroughputMeter:
 
 
 class QueueState(Protocol):
-    """What a queue's measurement reads from an engine."""
+    """The part of an engine that the measurement of queues reads."""
 
     @property
     def queued_vehicle_count(self) -> int: ...
@@ -114,7 +114,7 @@ MEASURES = (
     MeasureSpec(
         "delay_s",
         "s",
-        "Mean over all vehicles that have entered, of their network time less the time that the way driven so far takes "
+        "Mean over all vehicles that have entered, of their network time less the time that the path driven so far takes "
         "undisturbed (each lane and lane link at the lower of speed limit and vehicle's top speed, no acceleration).",
         lambda trips, _: _mean(trips.delay_s[trips.entered]),
     ),

@@ -1,7 +1,7 @@
 """From the engine's arrays to the integers that a controller sees, for all intersections in one compiled loop.
 
 The cells of the chosen features are flattened into two records of arrays, cells and terms, over one vector of all
-sources; see ``features.py``. What needs single vehicles is in ``vehicle_observation.py``.
+sources; see ``features.py``. Sources that need single vehicles are in ``vehicle_observation.py``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Observer:
         terms: Terms = []
 
         def base(i: int, spec: FeatureSpec) -> int:
-            """Where the source of a feature of intersection i begins."""
+            """Index at which the source of a feature of intersection i begins."""
             if spec.source is Source.ACTION:
                 return int(self._first_action[i])
             if spec.source is Source.OWN:

@@ -1,16 +1,16 @@
 """The lights of all signalled intersections: from actions to phases, second by second.
 
-Once a second, before the engine's step, every light does one of these, ``a`` being the action in force (the rule of
-the paper's released experiment, extended by clearances and a minimum green):
+Once a second, before the engine's step, every light does one of these, where ``a`` is the action last chosen for it (the rule
+of the paper's released experiment, extended by clearances and a minimum green):
 
 * a change is pending: while ``elapsed < 3`` count on; otherwise show the action that the change began with, elapsed = 1;
 * ``a`` is the current action, or elapsed is below the minimum green: count on;
 * else a change becomes pending, the light shows the clearance, elapsed = 1.
 
-At reset action 0 is current, its phase shows and elapsed is 0. A change shows 3 s late, and the clearance (see
-``clearance.py``) says what is open in between. A change that has begun is carried through, even if the action changes
-again in these 3 s: a yellow must end in what it announced. (With a decision every 20 s and no minimum green that can't
-happen, so the release's rule, to show whatever action is in force then, comes to the same.)
+At reset action 0 is current, its phase is shown and elapsed is 0. A change takes effect after 3 s, and the clearance (see
+``clearance.py``) defines what is open in between. A change that has begun is completed, even if the action changes again in
+these 3 s: a yellow must be followed by the phase that it announced. (With a decision every 20 s and no minimum green that
+can't happen, so the release's rule, to show whatever action is chosen by then, gives the same.)
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Signals:
         return self._state[:, SHOWN].copy()
 
     def advance(self, actions: NDArray[np.int32], seconds: int) -> list[tuple[NDArray[np.int32] | None, int]]:
-        """Let ``actions`` (int32[N]) rule for ``seconds``: a list of (phases to set, seconds to step after it).
+        """Apply ``actions`` (int32[N]) for ``seconds``: returns a list of (phases to set, seconds to step after it).
 
         Phases are int32 over all intersections of the engine, -1 = leave; None: nothing changes.
         """

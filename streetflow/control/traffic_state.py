@@ -1,4 +1,4 @@
-"""What an observation reads from an engine."""
+"""The traffic state that an observation reads from an engine."""
 
 from __future__ import annotations
 

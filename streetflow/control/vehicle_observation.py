@@ -1,4 +1,4 @@
-"""The parts of an observation that need single vehicles: lane links, parts of lanes, images, and who has passed."""
+"""The parts of an observation that need single vehicles: lane links, parts of lanes, images, and vehicles that have passed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class VehicleObserver:
         self._before_s = 0.0
 
     def base(self, i: int, source: Source, resolution: int) -> int:
-        """Where the source begins for intersection i."""
+        """Index at which the source begins for intersection i."""
         return self._bases[source, resolution] + (i * resolution**2 if source is Source.IMAGE else 0)
 
     def fill_in(self, values: NDArray[np.float64], engine: TrafficState) -> None:
@@ -86,7 +86,7 @@ class VehicleObserver:
 
 
 class _Roll(NamedTuple):
-    """The vehicles on the lights' in-lanes at one decision; light: whose in-lane it is on, -1: nobody's."""
+    """The vehicles on the lights' in-lanes at one decision. light: the light with the in-lane that it is on, -1: none."""
 
     serial: NDArray[np.int64]
     created_s: NDArray[np.float64]

@@ -31,10 +31,11 @@ _FIXED_SIZE = (
 _BY_SLOT = tuple(field.name for field in t.FIELDS if field.size == "slots" and not field.name.startswith("mover"))
 _BY_TRIP = tuple(field.name for field in t.FIELDS if field.size == "trips")
 _OF_THE_ENGINE = (t.OWN_LIGHTS,)  # counters that say how an engine was set up
+_KEYS = {"path_index": "way"}  # by field: its key in a file, where that isn't the field's name
 
 
 class Archive:
-    """A snapshot of an engine, as `Engine.snapshot` and `Archive.read` give it. It can be loaded any number of times and stays
+    """A snapshot of an engine, from `Engine.snapshot` or `Archive.read`. It can be loaded any number of times and stays
     unchanged."""
 
     def __init__(
@@ -42,14 +43,14 @@ class Archive:
         arrays: dict[str, NDArray[Any]],
         routes: list[tuple[bool, tuple[int, ...]]],
         kinds: list[VehicleKind],
-        ways: dict[int, tuple[tuple[int, ...], int, int, int]],
+        lane_paths: dict[int, tuple[tuple[int, ...], int, int, int]],
         demand: Demand | None,
         inputs: str,
     ) -> None:
         self._arrays = arrays
         self._routes = routes  # by route number: valid, roads
         self._kinds = kinds
-        self._ways = ways  # slot: roads, position and lane where its way starts, place on the way
+        self._lane_paths = lane_paths  # by slot: roads, position and lane where its lane path starts, index in that path
         self._demand = demand  # the engine's own numbering, if the archive was taken in this process
         self._inputs = inputs  # `EngineCore.inputs_sha256` of the engine
 
@@ -72,9 +73,10 @@ class Archive:
         state = tables.state
         arrays = {name: getattr(state, name).copy() for name in (*_FIXED_SIZE, *_BY_SLOT)}
         arrays |= {name: getattr(state, name)[: state.counters[t.N_TRIPS]].copy() for name in _BY_TRIP}
-        ways = {int(v): demand.way_at(int(state.way[v])) for v in np.flatnonzero(state.status >= t.WAITING)}
+        waiting_or_running = np.flatnonzero(state.status >= t.WAITING)
+        lane_paths = {int(v): demand.lane_path_at(int(state.path_index[v])) for v in waiting_or_running}
         routes = list(zip(demand.valid, demand.routes, strict=True))
-        return cls(arrays, routes, list(demand.kinds), ways, demand, inputs)
+        return cls(arrays, routes, list(demand.kinds), lane_paths, demand, inputs)
 
     def restore(self, tables: t.Tables, demand: Demand, inputs: str) -> None:
         """Write the snapshot into an engine's tables.
@@ -84,7 +86,7 @@ class Archive:
             inputs: its `inputs_sha256`.
 
         Raises:
-            InputError: it is of another road network, demand, step length or setting of lane changing.
+            InputError: it was taken with another road network, demand, step length or setting of lane changing.
         """
         if self._arrays["reals"][t.DELTA] != tables.state.reals[t.DELTA]:
             raise InputError("archive", "interval", "is of an engine with another step length")
@@ -94,9 +96,9 @@ class Archive:
             raise InputError("archive", "laneChange", "is of an engine with another setting")
         tables.grow("slots", self.n_slots)
         tables.grow("trips", self.n_trips)
-        kind, route, way = (self._arrays[name] for name in ("kind", "route", "way"))
+        kind, route, path_index = (self._arrays[name] for name in ("kind", "route", "path_index"))
         if self._demand is not demand:
-            kind, route, way = self._renumber(demand)
+            kind, route, path_index = self._renumber(demand)
         demand.write(tables)
         state = tables.state
         kept = [int(state.counters[c]) for c in _OF_THE_ENGINE]
@@ -110,22 +112,22 @@ class Archive:
             getattr(state, name)[: self.n_trips] = self._arrays[name]
         state.kind[: self.n_slots] = kind
         state.route[: self.n_slots] = route
-        state.way[: self.n_slots] = way
+        state.path_index[: self.n_slots] = path_index
         present = state.priority[state.status >= t.PENDING] & (t.PRIORITY_BUCKETS - 1)
         state.priority_uses[:] = np.bincount(present, minlength=t.PRIORITY_BUCKETS)
 
     def _renumber(self, demand: Demand) -> tuple[NDArray[np.int32], ...]:
-        """Kind, route and way of the vehicles in another engine's numbering."""
+        """Kind, route and path index of the vehicles in another engine's numbering."""
         present = np.flatnonzero(self._arrays["status"] >= t.PENDING)
-        kind, route, way = (self._arrays[name].copy() for name in ("kind", "route", "way"))
+        kind, route, path_index = (self._arrays[name].copy() for name in ("kind", "route", "path_index"))
         for v in present:
             kind[v] = demand.kind(self._kinds[kind[v]])
             valid, roads = self._routes[route[v]]
             route[v] = demand.route_of_roads(valid, roads)
-            if int(v) in self._ways:
-                roads, position, lane, place = self._ways[int(v)]
-                way[v] = demand.way_start(roads, position, lane) + place
-        return kind, route, way
+            if int(v) in self._lane_paths:
+                roads, position, lane, index = self._lane_paths[int(v)]
+                path_index[v] = demand.lane_path_start(roads, position, lane) + index
+        return kind, route, path_index
 
     def dump(self, path: str | Path) -> None:
         """Write the snapshot as a JSON file, whole or not at all.
@@ -140,10 +142,10 @@ class Archive:
             "format": _FORMAT,
             "version": _VERSION,
             "inputs": self._inputs,
-            "arrays": {name: _to_json(values) for name, values in self._arrays.items()},
+            "arrays": {_KEYS.get(name, name): _to_json(values) for name, values in self._arrays.items()},
             "routes": [[valid, list(roads)] for valid, roads in self._routes],
             "kinds": [astuple(kind) for kind in self._kinds],
-            "ways": {str(v): [list(way[0]), *way[1:]] for v, way in self._ways.items()},
+            "ways": {str(v): [list(roads), *rest] for v, (roads, *rest) in self._lane_paths.items()},
         }
         content["sha256"] = _sha256(content)
         write_whole(path, json.dumps(content, allow_nan=False))
@@ -166,7 +168,8 @@ class Archive:
         if content.get("sha256") != _sha256({name: value for name, value in content.items() if name != "sha256"}):
             raise InputError(path, "sha256", "isn't that of the content: the file was damaged or edited")
         try:
-            arrays = {name: _from_json(name, content["arrays"][name]) for name in (*_FIXED_SIZE, *_BY_SLOT, *_BY_TRIP)}
+            found = content["arrays"]
+            arrays = {name: _from_json(name, found[_KEYS.get(name, name)]) for name in (*_FIXED_SIZE, *_BY_SLOT, *_BY_TRIP)}
             n_slots = arrays["status"].size
             if any(arrays[name].shape != (n_slots,) for name in _BY_SLOT):
                 raise ValueError("arrays of vehicles differ in size")

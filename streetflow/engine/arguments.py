@@ -1,4 +1,4 @@
-"""What callers hand to an engine, made plain: CityFlow's binding takes the same and refuses the same."""
+"""Converts the arguments of an engine's methods: they accept and refuse the same values as CityFlow's binding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def road_names(roads: Sequence[str]) -> list[str]:
 
 
 def plain_number(value: object) -> object:
-    """A Python float for any real number, numpy's too; what isn't one as it is, for the check that follows."""
+    """A Python float for any real number, numpy's included; anything else is returned unchanged, for the check that follows."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return value
     try:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streetflow.engine.archive import Archive
 from streetflow.engine.arguments import plain_number, road_names
 from streetflow.engine.core import EngineCore
-from streetflow.engine.replay_log import Drawn, ReplayLog
+from streetflow.engine.replay_log import ReplayLog, ReplayVehicle
 from streetflow.engine.start import add_free_slots
 from streetflow.engine.vehicles import vehicle_id as id_of
 from streetflow.engine.vehicles import vehicle_numbers
@@ -30,7 +30,7 @@ from streetflow.roadnet.network_tables import NetworkTables
 
 
 class Engine(EngineCore):
-    """A running simulation, to be called like ``cityflow.Engine``; `EngineCore` has the array interface."""
+    """A running simulation, used like ``cityflow.Engine``; `EngineCore` has the array interface."""
 
     _replay: ReplayLog | None = None
 
@@ -64,7 +64,7 @@ class Engine(EngineCore):
         for _ in range(self._step_count(n)):
             self.next_step()
 
-    # ------------------------------------------------------------------ what is where
+    # ------------------------------------------------------------------ vehicles and lanes
 
     def get_vehicles(self, include_waiting: bool = False) -> list[str]:
         """Ids of the running vehicles, by ascending priority.
@@ -139,7 +139,7 @@ class Engine(EngineCore):
         return v
 
     def get_vehicle_info(self, vehicle_id: str) -> dict[str, str]:
-        """What is known of a vehicle.
+        """The state of a vehicle.
 
         Args:
             vehicle_id: as `get_vehicles` gives it.
@@ -156,9 +156,9 @@ class Engine(EngineCore):
         if state.status[v] != t.RUNNING:
             return {"running": "0"}
         roadnet = self.network.roadnet
-        drivable = int(state.path[state.way[v]])
+        drivable = int(state.path[state.path_index[v]])
         on_lane = drivable < self._n_lanes
-        roads = self.demand.routes[state.route[v]][int(state.path_position[state.way[v]]) :]
+        roads = self.demand.routes[state.route[v]][int(state.route_position[state.path_index[v]]) :]
         info = {
             "distance": f"{self._current('distance')[v]:.6f}",
             "drivable": self.lane_ids[drivable] if on_lane else self.network.link_ids[drivable - self._n_lanes],
@@ -190,7 +190,7 @@ class Engine(EngineCore):
             return ""
         if state.role[v] == t.SHADOW:
             v = int(state.partner[v])
-        ahead = int(state.head[state.path[state.way[v]]])
+        ahead = int(state.head[state.path[state.path_index[v]]])
         if ahead == v:
             leader = int(state.leader[v])
             return self._vehicle_id(leader) if leader >= 0 else ""
@@ -198,7 +198,7 @@ class Engine(EngineCore):
             ahead = int(state.behind[ahead])
         return self._vehicle_id(ahead)
 
-    # ------------------------------------------------------------------ acting on it
+    # ------------------------------------------------------------------ control
 
     def set_tl_phase(self, intersection_id: str, phase_id: int) -> None:
         """Show a phase from the next step on.
@@ -218,7 +218,7 @@ class Engine(EngineCore):
         self.set_phase_by_index(number, phase_id)
 
     def set_vehicle_speed(self, vehicle_id: str, speed: float) -> None:
-        """The speed that a vehicle tries to drive at in its next action only.
+        """Set the speed that a vehicle tries to drive at in the next step only.
 
         Args:
             vehicle_id: as `get_vehicles` gives it.
@@ -238,7 +238,8 @@ class Engine(EngineCore):
 
         Args:
             info: any of speed, length, width, maxPosAcc, maxNegAcc, usualPosAcc, usualNegAcc, minGap, maxSpeed, headwayTime.
-            roads: ids that its route leads through. Where none can be planned it is dropped in the next step, with a warning.
+            roads: ids that its route leads through. If no route can be planned, the vehicle is dropped in the next step, with
+                a warning.
 
         Raises:
             InputError: a value is bad, or there is no road in the list.
@@ -285,20 +286,20 @@ class Engine(EngineCore):
         state = self.state
         vehicles = [v] if state.role[v] == t.SINGLE else [v, int(state.partner[v])]
         pending = state.status[v] == t.PENDING
-        lanes = [] if pending else [int(state.path[state.way[one]]) for one in vehicles]
+        lanes = [] if pending else [int(state.path[state.path_index[one]]) for one in vehicles]
         if any(lane >= self._n_lanes for lane in lanes):
             return False
         here = int(state.route_road[state.route[v]]) if pending else roadnet.lane_road[lanes[0]]
         roads = self.network.router.plan([here, *wanted])
-        if roads is None or any(self.network.router.way(roads, 0, lane).drivables[1] < 0 for lane in lanes):
+        if roads is None or any(self.network.router.lane_path(roads, 0, lane).drivables[1] < 0 for lane in lanes):
             return False
         number = self.demand.route([here, *wanted])
-        starts = [self.demand.way_start(roads, 0, lane) for lane in lanes] or [-1]
+        starts = [self.demand.lane_path_start(roads, 0, lane) for lane in lanes] or [-1]
         if self.demand.write(self._tables):
             self._refresh()
         state = self.state
         state.route[vehicles] = number
-        state.way[vehicles] = starts
+        state.path_index[vehicles] = starts
         if not pending:
             state.following[vehicles] = state.path[np.array(starts) + 1]
         return True
@@ -306,7 +307,7 @@ class Engine(EngineCore):
     # ------------------------------------------------------------------ snapshots and replays
 
     def snapshot(self) -> Archive:
-        """The full state: vehicles, queues, flow clocks, lights, step, counts, generator.
+        """The full state: vehicles, queues, flow clocks, lights, step, counts, random generator.
 
         Raises:
             RuntimeError: the engine stopped in the middle of a step.
@@ -344,10 +345,10 @@ class Engine(EngineCore):
         self.load(Archive.read(path))
 
     def set_save_replay(self, open: bool) -> None:
-        """Pause the replay or go on with it.
+        """Pause or continue the replay.
 
         Args:
-            open: whether to go on.
+            open: whether to continue.
 
         Raises:
             RuntimeError: saveReplay is false in the config.
@@ -358,7 +359,7 @@ class Engine(EngineCore):
         """Write the replay to another file from now on.
 
         Args:
-            path: of the file, which the config's dir is put before.
+            path: of the file, relative to the config's dir.
 
         Raises:
             RuntimeError: saveReplay is false in the config.
@@ -374,12 +375,12 @@ class Engine(EngineCore):
     def _log_step(self, replay: ReplayLog) -> None:
         running = self.drivers()
         order = np.argsort(self.state.priority[running])
-        replay.write((self._drawn(int(v)) for v in running[order]), self.state.is_open)
+        replay.write((self._replay_vehicle(int(v)) for v in running[order]), self.state.is_open)
 
-    def _drawn(self, v: int) -> Drawn:
+    def _replay_vehicle(self, v: int) -> ReplayVehicle:
         state = self.state
-        drivable = int(state.path[state.way[v]])
-        drawn = Drawn(
+        drivable = int(state.path[state.path_index[v]])
+        vehicle = ReplayVehicle(
             self._vehicle_id(v),
             drivable,
             float(self._current("distance")[v]),
@@ -387,7 +388,7 @@ class Engine(EngineCore):
             int(state.direction[v]),
         )
         if state.role[v] != t.OWNER:
-            return drawn
-        beside = int(state.path[state.way[state.partner[v]]])
+            return vehicle
+        beside = int(state.path[state.path_index[state.partner[v]]])
         widths = float(state.lane_width[drivable] + state.lane_width[beside])
-        return drawn._replace(beside=beside, share=2 * abs(float(state.offset[v])) / widths)
+        return vehicle._replace(beside=beside, share=2 * abs(float(state.offset[v])) / widths)

@@ -37,8 +37,8 @@ class EngineCore:
 
     Attributes:
         network: the road network and its tables, shared by all engines on it.
-        flows, demand: the demand as read; its routes, ways and vehicle kinds, as numbers.
-        state: views of all tables as they lie now (they move when they grow), for reading.
+        flows, demand: the demand as read; its routes, lane paths and vehicle kinds, as numbers.
+        state: views of all tables in their present memory (they move when they grow), for reading.
         lane_ids, intersection_ids: names by number; lane_index, intersection_index: numbers by name.
         phase_counts: int32[intersections], 0 for virtual ones.
         lane_length_m, lane_max_speed_mps: float64[lanes].
@@ -46,7 +46,8 @@ class EngineCore:
             `lane_waiting_counts` copy. They follow every step, for as long as the engine lives.
         invalid_flows: numbers of the flows whose route can't be planned (dropped when they first fire).
         missed_flows: numbers of the flows that never fire because no step falls into their window.
-        dead_ends: (flow, lane number) pairs: who enters so gets stuck, which raises StepError.
+        dead_ends: (flow, lane number) pairs: the flow's vehicles that enter on the path to that lane get stuck, which raises
+            StepError.
     """
 
     def __init__(self, config_file: str | Path, thread_num: int = 1) -> None:
@@ -79,10 +80,10 @@ class EngineCore:
         """An engine without a config file.
 
         Args:
-            roadnet: the road network's file, or what `load_network` has made of it.
+            roadnet: the road network's file, or the result of `load_network` for it.
             flow_file: the demand's file.
             interval_s: the step, s.
-            seed: of the engine; docs/engine.md says what is drawn.
+            seed: of the engine's random generator; docs/engine.md lists what is random.
             rl_traffic_light: the lights are set from outside; otherwise they run by their own plan.
             lane_change: vehicles change lanes.
             accept_integral_floats: read a startTime such as 5.0 as 5.
@@ -147,7 +148,7 @@ class EngineCore:
 
     @cached_property
     def inputs_sha256(self) -> str:
-        """Fingerprint of road network, flows and step length, however the files are laid out."""
+        """Fingerprint of road network, flows and step length, whatever the layout of the files."""
         roadnet = self.network.roadnet
         content = repr((roadnet.roads, roadnet.intersections, self.flows, self.config.interval_s))
         return hashlib.sha256(content.encode()).hexdigest()
@@ -165,7 +166,7 @@ class EngineCore:
             self._after_fault()
 
     def step_many(self, n: int) -> None:
-        """Simulate several steps in compiled code, which is left now and then so that Ctrl-C works.
+        """Simulate several steps in compiled code, with a return to Python now and then so that Ctrl-C works.
 
         Args:
             n: how many.
@@ -198,14 +199,14 @@ class EngineCore:
     def _stop_at_dead_end(self) -> None:
         state = self.state
         v = int(state.counters[t.FAULT_SLOT])
-        lane = self.lane_ids[state.path[state.way[v]]]
+        lane = self.lane_ids[state.path[state.path_index[v]]]
         raise StepError(
             f"step {int(state.counters[t.STEP])}: vehicle {self._vehicle_id(v)!r} leaves lane {lane!r} or the one "
-            f"after it, from where its route has no lane link; reset or load a snapshot to go on"
+            f"after it, where its route has no lane link; reset or load a snapshot to continue"
         )
 
     def _make_room(self, n: int) -> None:
-        """See that at least n vehicle slots are free, and that all those vehicles' trips can be recorded."""
+        """Make sure that at least n vehicle slots are free, and that all those vehicles' trips can be recorded."""
         counters = self.state.counters
         if self._tables.grow("trips", int(counters[t.N_TRIPS] + counters[t.N_PRESENT]) + n):
             self._refresh()
@@ -228,7 +229,7 @@ class EngineCore:
         Not reset, as in CityFlow: dropped flows and the numbering of pushed vehicles.
 
         Args:
-            seed: whether the generator starts anew, too, from the config's seed.
+            seed: whether the random generator restarts, too, from the config's seed.
         """
         clear_run(self.state)
         self._show_first_phases()
@@ -244,7 +245,7 @@ class EngineCore:
         state.phase_remaining[has_phases] = state.phase_time[state.phase_first[:-1][has_phases]]
 
     def set_random_seed(self, seed: int) -> None:
-        """Start the generator anew.
+        """Restart the random generator.
 
         Args:
             seed: a whole number, taken modulo 2**32.
@@ -325,7 +326,7 @@ class EngineCore:
     def lane_waiting_time_sums_s(self) -> NDArray[np.float64]:
         """float64[lanes]: sum over the vehicles on each lane of how long each has been slower than 0.1 m/s, s.
 
-        The time goes along with a vehicle from lane to lane and is 0 for one that moves.
+        The time is carried with a vehicle from lane to lane and is 0 for one that moves.
         """
         return self._measure(kernel_measure.lane_waiting_times, np.float64)
 
@@ -335,7 +336,7 @@ class EngineCore:
         return self.network.lane_shapes + self.network.link_shapes
 
     def drivers(self, least_status: int = t.RUNNING) -> NDArray[np.intp]:
-        """The slots of the vehicles without shadows: a driver who changes lanes counts once.
+        """The slots of the vehicles without shadows: a vehicle that changes lanes counts once.
 
         Args:
             least_status: RUNNING, or a lower one of `streetflow.kernels.tables` for those that haven't entered, too.
@@ -343,7 +344,7 @@ class EngineCore:
         return np.flatnonzero((self.state.status >= least_status) & (self.state.role != t.SHADOW))
 
     def running_vehicles(self) -> Vehicles:
-        """Every running vehicle by itself, as fresh arrays: drivable by drivable, front first."""
+        """Every single running vehicle, as fresh arrays: drivable by drivable, front first."""
         vehicles = Vehicles.empty(int(self.state.counters[t.N_RUNNING]))
         kernel_vehicles.running_vehicles(*self._arguments, *vehicles)
         return vehicles

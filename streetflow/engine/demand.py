@@ -1,4 +1,4 @@
-"""Routes, ways and vehicle kinds of one engine, as numbers in its tables (they only ever grow)."""
+"""Routes, lane paths and vehicle kinds of one engine, as numbers in its tables (they only ever grow)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from streetflow.kernels import tables as t
 from streetflow.roadnet.flow import VehicleKind
 from streetflow.roadnet.network_tables import NetworkTables
-from streetflow.roadnet.routing import Way
+from streetflow.roadnet.routing import LanePath
 
 
 def kind_row(kind: VehicleKind, delta: float) -> list[float]:
-    """The row of ``kinds``: the parameters and what the formulas of section 5 form from them alone."""
+    """The row of ``kinds``: the parameters, and the terms of section 5's formulas that depend on nothing else."""
     row = [0.0] * t.KIND_SIZE
     row[t.LENGTH] = kind.length_m
     row[t.WIDTH] = kind.width_m
@@ -39,17 +39,17 @@ def kind_row(kind: VehicleKind, delta: float) -> list[float]:
     row[t.USUAL_FOUR_A] = 4 * a
     row[t.USUAL_HALF_OVER_A] = 0.5 / a
     row[t.SAME_BRAKES] = 1.0 if kind.max_neg_acc == kind.usual_neg_acc and kind.min_gap_m >= 0 else 0.0
-    # The stop-before speed of section 5 for u = 0, where the vehicle is near enough to mind the light.
+    # The stop-before speed of section 5 for u = 0, where the vehicle is near enough for the light to matter.
     n = row[t.USUAL_POS_STEP]
     row[t.STANDING_REST] = min(n * delta / 2 + n * n / kind.usual_neg_acc / 2, row[t.HORIZON])
     return row
 
 
 class Demand:
-    """Numbers routes, ways and kinds and appends them to the engine's tables."""
+    """Numbers routes, lane paths and kinds and appends them to the engine's tables."""
 
     def __init__(self, network: NetworkTables, delta: float, lane_change: bool = False) -> None:
-        """lane_change: keep the ways from the lanes beside each way, too."""
+        """lane_change: keep the lane paths that start on the lanes beside each path, too."""
         self.network = network
         self.delta = delta
         self.lane_change = lane_change
@@ -58,11 +58,11 @@ class Demand:
         self.valid: list[bool] = []
         self._kind_numbers: dict[VehicleKind, int] = {}
         self._route_numbers: dict[tuple[bool, tuple[int, ...]], int] = {}
-        self._way_starts: dict[tuple[tuple[int, ...], int, int], int] = {}
-        self._way_keys: list[tuple[tuple[int, ...], int, int]] = []  # in the order of their starts
+        self._lane_path_starts: dict[tuple[tuple[int, ...], int, int], int] = {}
+        self._lane_path_keys: list[tuple[tuple[int, ...], int, int]] = []  # in the order of their starts
         self._starts: list[int] = []
         self._path: list[int] = []
-        self._path_position: list[int] = []
+        self._route_position: list[int] = []
         self._beside: list[tuple[int, int]] = []  # inner, outer
         self._route_rows: list[tuple[int, int, int]] = []
         self._candidates: list[int] = []
@@ -91,60 +91,61 @@ class Demand:
             first = len(self._candidates)
             if valid:
                 for lane in self.network.router.entry_lanes(roads):
-                    self._candidates.append(self.way_start(roads, 0, lane))
+                    self._candidates.append(self.lane_path_start(roads, 0, lane))
             self._route_rows.append((roads[0], first, len(self._candidates) - first))
         return number
 
-    def ways(self, route: int) -> Iterable[Way]:
-        """The ways of a route from its entry lanes."""
+    def lane_paths(self, route: int) -> Iterable[LanePath]:
+        """The lane paths of a route from its entry lanes."""
         roads = self.routes[route]
         if not self.valid[route]:
             return ()
         router = self.network.router
-        return (router.way(roads, 0, lane) for lane in router.entry_lanes(roads))
+        return (router.lane_path(roads, 0, lane) for lane in router.entry_lanes(roads))
 
-    def way_start(self, roads: tuple[int, ...], position: int, lane: int) -> int:
-        """Where in ``path`` the way from a lane of the road at a position of the route starts."""
+    def lane_path_start(self, roads: tuple[int, ...], position: int, lane: int) -> int:
+        """Index in ``path`` where the lane path starts from a lane of the road at a position of the route."""
         key = (roads, position, lane)
-        start = self._way_starts.get(key)
+        start = self._lane_path_starts.get(key)
         if start is None:
             start = len(self._path)
-            self._way_keys.append(key)
+            self._lane_path_keys.append(key)
             self._starts.append(start)
-            way = self.network.router.way(roads, position, lane)
-            for k, drivable in enumerate(way.drivables):
+            lane_path = self.network.router.lane_path(roads, position, lane)
+            for k, drivable in enumerate(lane_path.drivables):
                 self._path.append(drivable)
-                self._path_position.append(position + k // 2)
-                if k % 2 == 0:  # from a lane on, the way is that lane's own
-                    self._way_starts.setdefault((roads, position + k // 2, drivable), start + k)
+                self._route_position.append(position + k // 2)
+                if k % 2 == 0:  # the rest of the path, from a lane on, is the path of that lane
+                    self._lane_path_starts.setdefault((roads, position + k // 2, drivable), start + k)
         return start
 
-    def _way_beside(self, place: int, shift: int) -> int:
-        """Where the way starts from the lane ``shift`` further out than the one at a place in ``path``.
+    def _lane_path_beside(self, index: int, shift: int) -> int:
+        """Start of the lane path from the lane ``shift`` further out than the one at an index in ``path``.
 
-        -1 if there is no such lane, or nobody would change to it: it has no lane link to the route's next road.
+        -1 if there is no such lane, or no vehicle would change to it: it has no lane link to the route's next road.
         """
-        lane_road, lane = self.network.roadnet.lane_road, self._path[place]
+        lane_road, lane = self.network.roadnet.lane_road, self._path[index]
         if not 0 <= lane < len(lane_road) or not 0 <= lane + shift < len(lane_road):
             return -1
-        roads, position = self.way_at(place)[0], self._path_position[place]
+        roads, position = self.lane_path_at(index)[0], self._route_position[index]
         if lane_road[lane + shift] != lane_road[lane]:
             return -1
-        way = self.network.router.way(roads, position, lane + shift)
-        if position < len(roads) - 1 and way.drivables[1] < 0:
+        lane_path = self.network.router.lane_path(roads, position, lane + shift)
+        if position < len(roads) - 1 and lane_path.drivables[1] < 0:
             return -1
-        return self.way_start(roads, position, lane + shift)
+        return self.lane_path_start(roads, position, lane + shift)
 
-    def way_at(self, place: int) -> tuple[tuple[int, ...], int, int, int]:
-        """The way that a place in ``path`` belongs to, as for `way_start`, and how far from its start that is."""
-        number = bisect_right(self._starts, place) - 1
-        return (*self._way_keys[number], place - self._starts[number])
+    def lane_path_at(self, index: int) -> tuple[tuple[int, ...], int, int, int]:
+        """The lane path that an index in ``path`` belongs to: roads, position and lane, as for `lane_path_start`, and the
+        index counted from its start."""
+        number = bisect_right(self._starts, index) - 1
+        return (*self._lane_path_keys[number], index - self._starts[number])
 
     def write(self, tables: t.Tables) -> bool:
         """Append what is new to the tables. True if their memory moved."""
         while self.lane_change and len(self._beside) < len(self._path):  # which grows here
-            place = len(self._beside)
-            self._beside.append((self._way_beside(place, -1), self._way_beside(place, 1)))
+            index = len(self._beside)
+            self._beside.append((self._lane_path_beside(index, -1), self._lane_path_beside(index, 1)))
         moved = tables.grow("path", len(self._path))
         moved |= tables.grow("sideways", len(self._beside))
         moved |= tables.grow("routes", len(self._route_rows))
@@ -153,7 +154,7 @@ class Demand:
         state = tables.state
         n_path, n_routes, n_candidates, n_kinds = self._written
         state.path[n_path : len(self._path)] = self._path[n_path:]
-        state.path_position[n_path : len(self._path)] = self._path_position[n_path:]
+        state.route_position[n_path : len(self._path)] = self._route_position[n_path:]
         if n_path < len(self._beside):
             columns = np.array(self._beside[n_path:], np.int32).T
             state.path_inner[n_path : len(self._beside)], state.path_outer[n_path : len(self._beside)] = columns

@@ -28,7 +28,7 @@ def find_flow_faults(flows: Sequence[Flow], routes: Sequence[int], demand: Deman
     """routes: each flow's route, by its number in ``demand``."""
     stuck: dict[int, tuple[int, ...]] = {}
     for route in range(len(demand.routes)):
-        lanes = (way.drivables[-2] for way in demand.ways(route) if way.is_dead_end)
+        lanes = (lane_path.drivables[-2] for lane_path in demand.lane_paths(route) if lane_path.is_dead_end)
         stuck[route] = tuple(dict.fromkeys(lanes))
     return FlowFaults(
         tuple(i for i, route in enumerate(routes) if not demand.valid[route]),
@@ -52,7 +52,7 @@ def warn_of_flow_faults(faults: FlowFaults, file: str, flows: Sequence[Flow], ne
     _warn(
         file,
         "routes with a dead end",
-        [(f"[{i}].route", f"no way on from lane {network.roadnet.lane_ids[lane]!r}") for i, lane in faults.dead_ends],
+        [(f"[{i}].route", f"no path onwards from lane {network.roadnet.lane_ids[lane]!r}") for i, lane in faults.dead_ends],
     )
 
 
@@ -60,11 +60,14 @@ def _warn(file: str, what: str, found: list[tuple[str, str]]) -> None:
     if found:
         shown = "; ".join(f"{place}: {fault}" for place, fault in found[:5])
         more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
-        warnings.warn(f"{file}: {len(found)} {what}: {shown}{more}", InputWarning, stacklevel=6)  # of who makes an `Engine`
+        warnings.warn(
+            f"{file}: {len(found)} {what}: {shown}{more}", InputWarning, stacklevel=6
+        )  # the line that makes an `Engine`
 
 
 def _missed_flows(flows: Sequence[Flow], delta: float) -> tuple[int, ...]:
-    """Flows whose window no step hits. The clock is a running sum, so with most steps it misses whole seconds."""
+    """Flows with a window in which no step falls. The clock is a running sum, so with most step lengths it misses whole
+    seconds."""
     last = max((flow.start_s for flow in flows if flow.end_s != -1), default=0)
     n_clocks = min(int(max(last, 0) / delta) + 3, _MAX_CLOCKS)
     clocks = np.add.accumulate(np.concatenate(([0.0], np.full(n_clocks, delta))))

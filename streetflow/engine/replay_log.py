@@ -19,10 +19,10 @@ from streetflow.roadnet.geometry import direction_at, point_at, polyline_length
 from streetflow.roadnet.network_tables import NetworkTables
 from streetflow.roadnet.reader import Point
 
-_owners: weakref.WeakValueDictionary[Path, ReplayLog] = weakref.WeakValueDictionary()  # who writes to a file
+_owners: weakref.WeakValueDictionary[Path, ReplayLog] = weakref.WeakValueDictionary()  # by file: the log that writes to it
 
 
-class Drawn(NamedTuple):
+class ReplayVehicle(NamedTuple):
     """A vehicle in a replay line, at a distance along a drivable."""
 
     id: str
@@ -31,12 +31,12 @@ class Drawn(NamedTuple):
     kind: VehicleKind
     direction: int = 0  # -1: signals to the inner lane, 1: to the outer one
     beside: int = -1  # the lane that it changes to
-    share: float = 0.0  # how far it has come there, 0 to 1
+    share: float = 0.0  # of the change done so far, 0 to 1
 
 
 class ReplayLog:
-    """Writes the replay of one engine, line by line, as it runs: it may be large, and is of use when a run is stopped. A file
-    belongs to the engine that opened it last."""
+    """Writes the replay of one engine, line by line, as it runs: a replay may be large, and is useful if a run is stopped
+    early. A file belongs to the engine that opened it last."""
 
     def __init__(self, network: NetworkTables, roadnet_log_file: str, replay_log_file: str) -> None:
         self._network = network
@@ -47,16 +47,16 @@ class ReplayLog:
         self.open(replay_log_file)
 
     def open(self, path: str) -> None:
-        """Go on in another file, which starts empty. InputError, and the old file stays, if that can't be written.
+        """Continue in another file, which starts empty. InputError, with the old file kept, if the new one can't be written.
 
-        An engine that is writing to this file loses it: its next step raises InputError. (So a program may make a
+        An engine that is writing to the new file loses it: its next step raises InputError. (So a program may make a
         new engine with the same config while it still holds the old one.)
         """
         try:
             key = Path(path).resolve()
             owner = _owners.get(key)
             if owner is not None:
-                owner._own_file().flush()  # lest closing it writes into the new, empty file
+                owner._own_file().flush()  # otherwise closing it would write into the new, empty file
             file = key.open("w", encoding="utf-8", newline="\n")
         except (OSError, ValueError) as fault:
             raise cannot_be("written", path, fault) from None
@@ -79,10 +79,12 @@ class ReplayLog:
     def _own_file(self) -> IO[str]:
         assert self._file is not None
         if self._file.closed:
-            raise InputError(self._path, "", "another engine has begun its replay in this file, so this one can't go on in it")
+            raise InputError(
+                self._path, "", "another engine has begun its replay in this file, so this one can't continue in it"
+            )
         return self._file
 
-    def write(self, vehicles: Iterable[Drawn], is_open: NDArray[np.int32]) -> None:
+    def write(self, vehicles: Iterable[ReplayVehicle], is_open: NDArray[np.int32]) -> None:
         """One line: the vehicles, in order, and the state of the lanes' ends."""
         if not self._enabled:
             return

@@ -1,4 +1,4 @@
-"""The tables at the start of a run: their sizes, the flows, nobody there, all slots free, the generator at its seed."""
+"""The tables at the start of a run: their sizes, the flows, no vehicles, all slots free, the random generator at its seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INITIAL_SLOTS = 64  # of vehicles and of trips; both grow
 
 
 def initial_sizes(n_flows: int, segments: NDArray[np.int32], lane_change: bool) -> dict[str, int]:
-    """The sizes of `State` that aren't the network's. segments: see `lane_segments`."""
+    """The sizes of `State` that don't depend on the network. segments: see `lane_segments`."""
     return {
         "counters": t.N_COUNTERS,
         "reals": t.N_REALS,
@@ -78,7 +78,7 @@ def add_free_slots(state: t.State, first: int) -> None:
 
 
 def seed_generator(state: t.State, seed: int) -> None:
-    """Start the generator anew from a seed, taken modulo 2**32."""
+    """Restart the random generator from a seed, taken modulo 2**32."""
     generator: Any = np.random.RandomState(seed % 2**32).get_state(legacy=False)
     state.rng[:] = np.asarray(generator["state"]["key"], np.uint32).view(np.int32)
     state.counters[t.RNG_POSITION] = t.RNG_WORDS

@@ -1,6 +1,6 @@
 """Renumbering of vehicles: those of a lane get slots side by side, in the order of the lanes.
 
-Slots are handed out as vehicles come and go, so that after a while a lane's vehicles lie scattered over memory. On a
+Slots are reused as vehicles come and go, so that after a while a lane's vehicles are scattered over memory. On a
 large network, where they don't fit into the processor's cache, a step then takes longer (docs/scale.md). No result
 depends on slot numbers.
 """
@@ -16,7 +16,7 @@ _LEAST_SLOTS = 2048  # below that all vehicles are in the cache anyway
 
 
 def tidy(tables: t.Tables) -> None:
-    """Renumber the vehicles of a large network, and say when to do it again. To be called between steps."""
+    """Renumber the vehicles of a large network, and set the step at which to do it again. To be called between steps."""
     counters = tables.state.counters
     counters[t.TIDY_STEP] = counters[t.STEP] + TIDY_STEPS
     if tables.sizes["slots"] >= _LEAST_SLOTS:
@@ -26,7 +26,7 @@ def tidy(tables: t.Tables) -> None:
 def _by_place(state: t.State) -> np.ndarray:
     """int64[slots]: slots by drivable, front first; those that don't run come last."""
     distance = state.distance_1 if state.counters[t.FLIP] else state.distance_0
-    drivable = np.where(state.status == t.RUNNING, state.path[state.way], np.iinfo(np.int32).max)
+    drivable = np.where(state.status == t.RUNNING, state.path[state.path_index], np.iinfo(np.int32).max)
     return np.argsort((drivable.astype(np.int64) << 32) - (distance * 1000.0).astype(np.int64))
 
 
@@ -35,7 +35,7 @@ def renumber(tables: t.Tables, order: np.ndarray) -> None:
     n_slots = order.size
     new_slot = np.empty(n_slots + 1, np.int32)
     new_slot[order] = np.arange(n_slots, dtype=np.int32)
-    new_slot[-1] = -1  # where -1 looks
+    new_slot[-1] = -1  # so that -1 (none) stays -1
     for field in t.FIELDS:
         values = getattr(tables.state, field.name)
         if field.size == "slots" and field.name not in t.SLOT_LISTS:

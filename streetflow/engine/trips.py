@@ -13,11 +13,11 @@ from streetflow.kernels import tables as t
 
 @dataclass(frozen=True)
 class Trips:
-    """One entry a vehicle: finished ones in the order of their ends, then those under way or waiting to enter.
+    """One entry per vehicle: finished ones in the order of their ends, then those under way or waiting to enter.
 
     flow, ordinal: int32, the vehicle ``flow_<flow>_<ordinal>``; flow -1: pushed in from outside.
     created_s, entered_s, ended_s: float64, the start of the step in which it happened; NaN: not yet.
-    free_flow_s: float64, the time that its way so far takes without any other vehicle, light or acceleration: length
+    free_flow_s: float64, the time that its path so far takes without any other vehicle, light or acceleration: length
     by the lower of the vehicle's top speed and the speed limit, lane by lane and lane link by lane link. NaN: not known.
     """
 
@@ -84,16 +84,17 @@ def read_trips(state: t.State) -> Trips:
 
 
 def _free_flow_s(state: t.State, present: NDArray[np.intp]) -> NDArray[np.float64]:
-    """The undisturbed time of vehicles under way: the drivables that they left, and the part of the present one."""
+    """The undisturbed time of vehicles under way, over the drivables that they have left and their part of the present one."""
     running = state.status[present] == t.RUNNING
-    drivable = np.where(running, state.path[np.where(running, state.way[present], 0)], 0)
+    drivable = np.where(running, state.path[np.where(running, state.path_index[present], 0)], 0)
     distance = (state.distance_1 if state.counters[t.FLIP] else state.distance_0)[present]
     top_speed = state.kinds[state.kind[present] * t.KIND_SIZE + t.MAX_SPEED]
     return state.free_flow_s[present] + distance / np.minimum(top_speed, state.speed_limit[drivable])
 
 
 def average_travel_time_s(state: t.State, now_s: float, delta: float) -> float:
-    """What CityFlow calls so, summed up in its order: over finished and present vehicles, shadows included; 0.0 without any."""
+    """CityFlow's figure of this name, summed in its order: over finished and present vehicles, shadows included; 0.0 without
+    any."""
     present = np.flatnonzero(state.status >= t.PENDING)
     n = int(state.counters[t.N_FINISHED]) + present.size
     if n == 0:

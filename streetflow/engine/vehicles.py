@@ -1,4 +1,4 @@
-"""Vehicles by themselves: their ids, and all running ones as arrays of equal length, for what a lane's sums don't show."""
+"""Single vehicles: their ids, and all running ones as arrays of equal length, for what sums over a lane don't show."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def vehicle_id(flow: int, ordinal: int, is_shadow: bool = False) -> str:
 
 
 def vehicle_numbers(name: str) -> tuple[int, int] | None:
-    """(flow, ordinal) of a vehicle's id, its shadow's too; None for what can be no vehicle's."""
+    """(flow, ordinal) of a vehicle's id, or of its shadow's; None for a text that can't be the id of a vehicle."""
     found = _ID.fullmatch(name)
     return (int(found[1] or -1), int(found[2])) if found else None
 
 
 class Vehicles(NamedTuple):
-    """One entry a running vehicle, ordered by drivable (all lanes, then all lane links)."""
+    """One entry per running vehicle, ordered by drivable (all lanes, then all lane links)."""
 
     drivable: NDArray[np.int32]
-    serial: NDArray[np.int64]  # no two vehicles' of a run
+    serial: NDArray[np.int64]  # unique within a run
     distance_m: NDArray[np.float64]  # of its front along its drivable
-    created_s: NDArray[np.float64]  # since when its travel time counts
+    created_s: NDArray[np.float64]  # time of its creation, from which its travel time counts
 
     @classmethod
     def empty(cls, count: int) -> Self:

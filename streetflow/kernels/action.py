@@ -1,4 +1,4 @@
-"""Phase 5: speed and place of every running vehicle, from the old state into the new (sections 4.1, 5 and 6).
+"""Phase 5: speed and position of every running vehicle, from the old state into the new (sections 4.1, 5 and 6).
 
 Vehicles are visited drivable by drivable, front first, so that a follower's leader is at hand; only old values are
 read, so the order has no effect.
@@ -74,12 +74,12 @@ def car_following_speed(s, k, u, lk, ul, gap, custom, delta):  # type: ignore[no
 
 @helper
 def is_free_behind(s, k, u, w, lk, ul, gap, delta):  # type: ignore[no-untyped-def]
-    """Whether the car-following speed is surely above w, so that nobody needs to work it out. May say no in vain.
+    """Whether the car-following speed is certainly above w, so that it needn't be computed. False where that isn't certain.
 
-    Each of its three terms is asked by itself, multiplied out, which spares a root and four divisions: the soft
+    Each of its three terms is compared with w separately, multiplied out, which saves a root and four divisions: the soft
     no-collision root by putting w into its equation, its bound, and the headway term without r / 2, which isn't
-    negative. (With equal brakes the hard formula gives no less than the soft one.) w is raised by more than rounding
-    can make up for.
+    negative. (With equal brakes the hard formula gives no less than the soft one.) w is raised by more than any rounding
+    error.
     """
     if not (s.kinds[k + SAME_BRAKES] > 0.0 and s.kinds[lk + SAME_BRAKES] > 0.0):
         return False
@@ -93,7 +93,7 @@ def is_free_behind(s, k, u, w, lk, ul, gap, delta):  # type: ignore[no-untyped-d
 
 @helper
 def intersection_speed(s, v, k, u, x, drivable, following, distance, speed, blocker):  # type: ignore[no-untyped-def]
-    """(speed limit, blocker or -1) of section 6. following: the next drivable of v's way."""
+    """(speed limit, blocker or -1) of section 6. following: the next drivable of v's path."""
     n_lanes = s.queue_head.size
     limit = s.kinds[k + MAX_SPEED]
     if drivable < n_lanes:
@@ -116,7 +116,7 @@ def intersection_speed(s, v, k, u, x, drivable, following, distance, speed, bloc
 
 @helper
 def waits_at_red(s, k, following, rest):  # type: ignore[no-untyped-def]
-    """Whether a standing vehicle, ``rest`` m before the end of its lane, goes on standing, whoever is ahead.
+    """Whether a standing vehicle, ``rest`` m before the end of its lane, stays where it is, whatever is ahead of it.
 
     Section 6.2 for u = 0: the light is red, and the speed to stop before the end is 0 (or NaN, which ends as 0).
     """
@@ -126,7 +126,7 @@ def waits_at_red(s, k, following, rest):  # type: ignore[no-untyped-def]
 
 @helper
 def wanted_speed(s, k, u, lead, lk, ul, gap, custom, speed_limit, limit, delta):  # type: ignore[no-untyped-def]
-    """The speed of section 5 before its last max. limit: the intersection's, or inf. lk, ul: the leader's, if any."""
+    """The speed of section 5 before its last max. limit: the intersection's, or inf. lk, ul: the leader's, if there is one."""
     w = s.kinds[k + MAX_SPEED]
     w = lesser(w, u + s.kinds[k + MAX_POS_STEP])
     w = lesser(w, speed_limit)
@@ -140,13 +140,13 @@ def wanted_speed(s, k, u, lead, lk, ul, gap, custom, speed_limit, limit, delta):
 
 @helper
 def moved_distance(s, k, u, w, delta):  # type: ignore[no-untyped-def]
-    """Section 4.1: how far a vehicle gets that chose the speed w; a negative one means a stop."""
+    """Section 4.1: how far a vehicle moves that has chosen the speed w; a negative w means a stop."""
     return 0.5 * u * u / s.kinds[k + MAX_NEG_ACC] if w < 0 else (u + w) * delta / 2
 
 
 @helper
 def go_on(s, d, at, following, length):  # type: ignore[no-untyped-def]
-    """(distance, position in path, drivable) of a vehicle that comes to distance d > length; negative ones end its way.
+    """(distance, index in path, drivable) of a vehicle that reaches distance d > length; negative ones end its trip.
 
     at, length: of the drivable that it leaves. following: the next one.
     """
@@ -163,9 +163,9 @@ def go_on(s, d, at, following, length):  # type: ignore[no-untyped-def]
 
 @helper
 def note_mover(s, n_movers, v, at, drivable, to):  # type: ignore[no-untyped-def]
-    """Note that v leaves ``drivable`` for ``to``, position ``at`` in path. Returns the number of movers."""
+    """Note that v leaves ``drivable`` for ``to``, index ``at`` in path. Returns the number of movers."""
     s.mover[n_movers] = v
-    s.mover_way[n_movers] = at
+    s.mover_path_index[n_movers] = at
     s.mover_from[n_movers] = drivable
     s.mover_to[n_movers] = to
     return n_movers + 1
@@ -227,7 +227,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                     room = gap - s.kinds[k + MIN_GAP]
                     stands = 2 * ul - s.kinds[lk + USUAL_NEG_STEP] + 2 * room / delta <= 0.0
                     if stands and some_stay_ahead and on_lane and x >= s.kinds[k + LENGTH] + ANNOUNCE_MARGIN_M:
-                        # It can't be announced next step either, so nobody will ask whom it yields to.
+                        # It can't be announced in the next step either, so which vehicle it yields to won't be read.
                         new_distance[v] = x
                         new_speed[v] = 0.0
                         new_blocker[v] = -1
@@ -257,12 +257,12 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                 s.moving_step[v] = step_done
                 n_moving += 1
             if d > length:
-                d, at, to = go_on(s, d, s.way[v], following, length)
+                d, at, to = go_on(s, d, s.path_index[v], following, length)
                 if at == DEAD_END:
                     s.counters[FAULT_SLOT] = v
                     return FAULT_DEAD_END, 0
                 n_movers = note_mover(s, n_movers, v, at, drivable, to)
-                n_moving += w < WAITING_SPEED_MPS  # it doesn't wait here
+                n_moving += w < WAITING_SPEED_MPS  # slow, but it doesn't wait here
             else:
                 some_stay_ahead = True
             new_distance[v] = d

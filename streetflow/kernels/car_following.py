@@ -1,8 +1,8 @@
 """The car-following and crossing formulas (docs/cityflow-semantics.md, sections 5 and 6.4), on scalars.
 
 ``min(p, q)`` of the text is "p if p < q else q": with NaN that gives q. It is spelled out here because numba's and
-Python's own min and max treat NaN differently. Terms that depend on a vehicle kind alone come from its row of
-``kinds``, formed once by the same operations.
+Python's own min and max treat NaN differently. Terms that depend only on a vehicle's kind come from its row of
+``kinds``, computed once by the same operations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Announcements at crossings and yielding (docs/cityflow-semantics.md, sections 6.3 and 6.4).
 
 CityFlow writes at every crossing of every lane link, every step, which vehicle is announced there. Here a crossing is
-looked at only when a vehicle asks. `mark_announcing` notes which lane links may announce anything at all.
+looked at only when a vehicle comes near it. `mark_announcing` notes which lane links may announce anything at all.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def announced(s: State, link: int, q: float, distance):  # type: ignore[no-untyp
 
 @helper
 def live_blocker(s: State, v: int, blocker) -> int:  # type: ignore[no-untyped-def]
-    """The vehicle that v yielded to in the last step, unless that one ended its trip then."""
+    """The vehicle that v yielded to in the last step, unless that vehicle ended its trip in it."""
     b = blocker[v]
     if b >= 0 and s.status[b] != RUNNING:
         return -1
@@ -121,10 +121,10 @@ def must_yield(s, v, k, u, d1, link, f, d2, foe_link, speed):  # type: ignore[no
 
 @helper
 def yield_at_crossings(s, v, k, u, along, link, limit, distance, speed, blocker):  # type: ignore[no-untyped-def]
-    """(speed limit, blocker or -1) of vehicle v on its way over a lane link, ``along`` m past the link's start.
+    """(speed limit, blocker or -1) of vehicle v on or before a lane link, ``along`` m past the link's start.
 
-    along is negative on the lane before it. limit: the speed limit so far. Of the crossings only those are looked at
-    whose other lane link may announce a vehicle; the first one on the way at which v must yield counts.
+    along is negative on the lane before it. limit: the speed limit so far. Only crossings with a lane link that may
+    announce a vehicle are looked at; the first one along the link at which v must yield counts.
     """
     n_words = s.conflicts.size // s.start_lane.size
     crossing = index(s.crossing_first[link])

@@ -35,7 +35,7 @@ from streetflow.kernels.tables import (
 
 @helper
 def start_flows(s: State) -> None:
-    """Move the flows whose start has come into the active ones, which stay in file order."""
+    """Make the flows active that have reached their start time; active flows stay in file order."""
     clock = s.reals[FLOW_CLOCK]
     while s.counters[NEXT_EVENT] < s.flow_order.size:
         flow = s.flow_order[s.counters[NEXT_EVENT]]
@@ -63,7 +63,7 @@ def create_vehicle(s: State, kind: int, route: int, flow: int, ordinal: int, spe
     s.kind[v] = kind
     s.priority[v] = priority
     s.route[v] = route
-    s.way[v] = -1
+    s.path_index[v] = -1
     s.behind[v] = -1
     s.previous[v] = -1
     s.link_entry_step[v] = NO_ENTRY_STEP
@@ -96,7 +96,7 @@ def create_vehicle(s: State, kind: int, route: int, flow: int, ordinal: int, spe
 
 @helper
 def run_flows(s: State) -> None:
-    """Phase 1, of the active flows in file order; those whose time is over leave the active ones."""
+    """Phase 1: create the vehicles of the active flows, in file order; flows that have ended become inactive."""
     delta = s.reals[DELTA]
     clock = s.reals[FLOW_CLOCK]
     kept = 0
@@ -122,7 +122,7 @@ def run_flows(s: State) -> None:
 
 @helper
 def plan_pending(s: State) -> None:
-    """Phase 2: by first road, then by creation; a valid route draws its entry lane, an invalid one is removed."""
+    """Phase 2, by first road, then by creation: draw a vehicle's entry lane at random, or remove it if its route is invalid."""
     n = s.counters[N_PENDING]
     s.counters[N_PENDING] = 0
     for i in range(1, n):
@@ -141,9 +141,9 @@ def plan_pending(s: State) -> None:
             s.free_slots[s.counters[N_FREE]] = v
             s.counters[N_FREE] += 1
             continue
-        s.way[v] = s.candidate[s.route_first[route] + draw(s) % int(s.route_count[route])]
+        s.path_index[v] = s.candidate[s.route_first[route] + draw(s) % int(s.route_count[route])]
         s.status[v] = WAITING
-        lane = s.path[s.way[v]]
+        lane = s.path[s.path_index[v]]
         if s.queue_tail[lane] < 0:
             s.queue_head[lane] = v
             set_bit(s.queued, lane)
@@ -154,7 +154,7 @@ def plan_pending(s: State) -> None:
 
 @helper
 def remove_vehicle(s: State, v: int) -> None:
-    """Take a vehicle out of the engine; its slot isn't free yet."""
+    """Remove a vehicle from the engine; its slot isn't free yet."""
     s.status[v] = FREE
     s.priority_uses[s.priority[v] & (PRIORITY_BUCKETS - 1)] -= 1
     s.counters[N_PRESENT] -= 1
@@ -176,7 +176,7 @@ def enter_lanes(s: State, distance) -> None:  # type: ignore[no-untyped-def]
             clear_bit(s.queued, lane)
         s.behind[v] = -1
         s.status[v] = RUNNING
-        s.following[v] = s.path[s.way[v] + 1]
+        s.following[v] = s.path[s.path_index[v] + 1]
         s.entry_step[v] = s.counters[STEP]
         s.moving_step[v] = s.counters[STEP]
         if t >= 0:

@@ -7,10 +7,10 @@ Kernels hold no Python objects and create no arrays, so numba's reference counti
 of a field of a record of arrays costs two atomic operations, ten times a step's work. A compiled function that needs
 to allocate would fail to compile rather than leak.
 
-Compiling takes some ten seconds on the first run; a line on the terminal says so. Programs whose output goes elsewhere
-see nothing of it.
+Compiling takes some ten seconds on the first run; a line on the terminal says so. It isn't printed where the output goes
+elsewhere.
 
-All compiled code of `streetflow` and `model` goes through `helper` and `entry_point`, and lies in folders of kernels.
+All compiled code of `streetflow` and `model` goes through `helper` and `entry_point`, and is in folders of kernels.
 Numba's disk cache looks only at the file of the cached function, not at the helpers that it calls nor at the constants
 that other files define, both of which are frozen into the code. So each entry point carries in its name, from which the
 cache forms file names, a fingerprint of all kernels: of those in this folder and of those in its own. Therefore kernels
@@ -51,16 +51,16 @@ def source_fingerprint(folder: Path) -> int:
 
 
 class _CompileNotice(event.Listener):
-    """Says once, and only on a terminal, that an entry point is being compiled (not: loaded from disk)."""
+    """Reports once, and only on a terminal, that an entry point is being compiled (not: loaded from disk)."""
 
     def __init__(self) -> None:
         self.entry_points: set[Any] = set()
-        self.is_told = False
+        self.is_shown = False
 
     def on_start(self, event: event.Event) -> None:
-        if self.is_told or event.data["dispatcher"] not in self.entry_points or not sys.stderr.isatty():
+        if self.is_shown or event.data["dispatcher"] not in self.entry_points or not sys.stderr.isatty():
             return
-        self.is_told = True
+        self.is_shown = True
         print("streetflow: compiling the engine; this takes up to half a minute, once", file=sys.stderr, flush=True)
 
     def on_end(self, event: event.Event) -> None:
@@ -78,7 +78,7 @@ def helper(function: _F) -> _F:
 
 
 def entry_point(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that Python calls; the machine code is kept on disk, if there is a place for it."""
+    """Compile a function that Python calls; the machine code is kept on disk, if a folder for it can be written to."""
     folder = Path(function.__code__.co_filename).parent
     function.__qualname__ += f".{source_fingerprint(folder):08x}"
     compiled = _kept_on_disk(function)

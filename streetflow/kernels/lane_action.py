@@ -1,8 +1,8 @@
 """Lane changing: speeds and moves with owners and shadows (docs/cityflow-semantics.md, 10, Actions).
 
-Owner and shadow drive at the lesser of their speeds. CityFlow treats vehicles one by one; the order shows only where an
-owner completes its change: those that it signalled to and that come after it are free again. So speeds are formed in
-three passes: what every vehicle would do but for signals, the pairs in order of creation, the others.
+Owner and shadow drive at the lesser of their speeds. CityFlow treats vehicles one by one; the order matters only where an
+owner completes its change: those that it signalled to and that come after it are free again. So speeds are computed in
+three passes: what every vehicle would do without signals, the pairs in order of creation, the others.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SIDEWAYS_SHARE = 0.2  # of the speed
 
 @helper
 def let_in_speed(s, v, k, u, source, speed):  # type: ignore[no-untyped-def]
-    """The limit of a vehicle that has received a signal: keep clear of who changes in front of it."""
+    """The limit of a vehicle that has received a signal: keep clear of the vehicle that changes in front of it."""
     if s.target_leader[source] == v:
         return NO_LIMIT_MPS
     gap = s.follower_gap[source]
@@ -62,7 +62,7 @@ def let_in_speed(s, v, k, u, source, speed):  # type: ignore[no-untyped-def]
 
 @helper
 def settle_speed(s, v, serial, wanted, distance, speed):  # type: ignore[no-untyped-def]
-    """The speed that vehicle v chooses when it is the turn of ``serial``. wanted: the speed but for lane changing."""
+    """The speed that vehicle v chooses when it is the turn of ``serial``. wanted: its speed without lane changing."""
     k = kind_at(s, v)
     u = speed[v]
     limit = NO_LIMIT_MPS
@@ -73,7 +73,7 @@ def settle_speed(s, v, serial, wanted, distance, speed):  # type: ignore[no-unty
     if s.following[v] == DEAD_END:
         delta = s.reals[DELTA]
         min_gap = s.kinds[k + MIN_GAP]
-        rest = s.length[s.path[s.way[v]]] - distance[v]
+        rest = s.length[s.path[s.path_index[v]]] - distance[v]
         bound = -1.0 * delta + 2 * (rest - min_gap) / delta
         c = u * delta / 2 + min_gap - rest
         w = lesser(w, no_collision_root(c, delta, s.kinds[k + MAX_FOUR_A], s.kinds[k + MAX_HALF_OVER_A], bound))
@@ -82,7 +82,7 @@ def settle_speed(s, v, serial, wanted, distance, speed):  # type: ignore[no-unty
 
 @helper
 def want_speeds(s, n_occupied, distance, speed, blocker, new_speed, new_blocker):  # type: ignore[no-untyped-def]
-    """First pass: new_speed becomes what each vehicle would drive but for lane changing and its brakes."""
+    """First pass: new_speed becomes each vehicle's speed before lane changing and the limit of its brakes are applied."""
     n_lanes = s.queue_head.size
     delta = s.reals[DELTA]
     for i in range(n_occupied):
@@ -111,7 +111,7 @@ def want_speeds(s, n_occupied, distance, speed, blocker, new_speed, new_blocker)
 @helper
 def leaves_lane(s, v, w, distance, speed):  # type: ignore[no-untyped-def]
     moved = moved_distance(s, kind_at(s, v), speed[v], w, s.reals[DELTA])
-    return moved + distance[v] > s.length[s.path[s.way[v]]]
+    return moved + distance[v] > s.length[s.path[s.path_index[v]]]
 
 
 @helper
@@ -130,7 +130,7 @@ def drive_pairs(s, n_planners, distance, speed, new_speed):  # type: ignore[no-u
         s.settled[v] = 1
         s.settled[shadow] = 1
         direction = s.direction[v]
-        bound = (s.lane_width[s.path[s.way[shadow]]] + s.lane_width[s.path[s.way[v]]]) / 2
+        bound = (s.lane_width[s.path[s.path_index[shadow]]] + s.lane_width[s.path[s.path_index[v]]]) / 2
         sideways = greater(SIDEWAYS_SHARE * w, LEAST_SIDEWAYS_MPS) * s.reals[DELTA]
         offset = lesser(abs(s.offset[v] + sideways * direction), bound)
         s.offset[v] = offset * direction
@@ -139,7 +139,7 @@ def drive_pairs(s, n_planners, distance, speed, new_speed):  # type: ignore[no-u
             s.role[shadow] = SINGLE
             s.partner[shadow] = -1
         elif leaves_lane(s, v, w, distance, speed) or leaves_lane(s, shadow, w, distance, speed):
-            # CityFlow crashes if the owner alone leaves its lane; here that aborts the change like the shadow's leaving.
+            # CityFlow crashes if the owner alone leaves its lane; here that aborts the change, as when the shadow leaves.
             s.role[shadow] = ABORTED
             s.role[v] = SINGLE
             s.partner[v] = -1
@@ -148,7 +148,7 @@ def drive_pairs(s, n_planners, distance, speed, new_speed):  # type: ignore[no-u
 
 @helper
 def act_changing(s, n_planners, distance, speed, blocker, new_distance, new_speed, new_blocker):  # type: ignore[no-untyped-def]
-    """Phases 4 and 5 with lane changing; see `kernel_action.act`."""
+    """Phases 4 and 5 with lane changing; see `action.act`."""
     delta = s.reals[DELTA]
     step_done = s.counters[STEP] + 1
     n_occupied = list_set_bits(s.occupied, s.listed)
@@ -175,7 +175,7 @@ def act_changing(s, n_planners, distance, speed, blocker, new_distance, new_spee
             if w >= WAITING_SPEED_MPS:
                 s.moving_step[v] = step_done
             if d > s.length[drivable]:
-                d, at, to = go_on(s, d, s.way[v], s.following[v], s.length[drivable])
+                d, at, to = go_on(s, d, s.path_index[v], s.following[v], s.length[drivable])
                 if at == DEAD_END:
                     s.counters[FAULT_SLOT] = v
                     return FAULT_DEAD_END, 0

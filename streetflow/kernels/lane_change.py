@@ -1,8 +1,8 @@
 """Lane changing: which vehicles want to change, which get a signal, which start (docs/cityflow-semantics.md, 10 b to d).
 
 A vehicle that starts to change (its owner role) gets a shadow beside it on the target lane; `lane_action` moves
-both. Where CityFlow goes by memory addresses, the order is that of creation. From 3 s on every vehicle but a shadow
-has a signal of its own, with or without a target.
+both. Where CityFlow's order depends on memory addresses, the order is that of creation. From 3 s on every vehicle but a
+shadow has a signal of its own, with or without a target.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def braking_distance(s, v, speed):  # type: ignore[no-untyped-def]
 
 @helper
 def room_ahead(s, lane, x, segment, distance):  # type: ignore[no-untyped-def]
-    """How far x may go on a lane until the next vehicle's rear or the end, m."""
+    """The free length of a lane from x on, up to the next vehicle's rear or the lane's end, m."""
     v = find_ahead(s, lane, x, segment, distance)
     if v < 0:
         return s.length[lane] - x
@@ -52,7 +52,7 @@ def room_ahead(s, lane, x, segment, distance):  # type: ignore[no-untyped-def]
 
 @helper
 def choose_target(s, v, lane, distance):  # type: ignore[no-untyped-def]
-    """Set target_way and direction of a vehicle on a lane, if a lane beside it has more room."""
+    """Set target_path_index and direction of a vehicle on a lane, if a lane beside it has more room."""
     x = distance[v]
     gap = s.gap[v]
     k = kind_at(s, v)
@@ -61,18 +61,18 @@ def choose_target(s, v, lane, distance):  # type: ignore[no-untyped-def]
         return
     if gap > 2 * length + 4 * s.reals[DELTA] * s.kinds[k + MAX_SPEED] or gap < 1.5 * length:
         return
-    outer = s.path_outer[s.way[v]]
+    outer = s.path_outer[s.path_index[v]]
     outer_room = 0.0
     if outer >= 0:
         outer_room = room_ahead(s, s.path[outer], x, s.segment[v], distance)
         if outer_room > gap + length:
-            s.target_way[v] = outer
+            s.target_path_index[v] = outer
             s.direction[v] = 1
-    inner = s.path_inner[s.way[v]]
+    inner = s.path_inner[s.path_index[v]]
     if inner >= 0:
         inner_room = room_ahead(s, s.path[inner], x, s.segment[v], distance)
         if inner_room > gap + length and inner_room > outer_room:
-            s.target_way[v] = inner
+            s.target_path_index[v] = inner
             s.direction[v] = -1
 
 
@@ -91,14 +91,14 @@ def make_signals(s, n_occupied, distance):  # type: ignore[no-untyped-def]
         while v >= 0:
             s.signaller[v] = -1
             s.settled[v] = 0
-            s.target_way[v] = -1
+            s.target_path_index[v] = -1
             if s.role[v] == OWNER:
-                s.target_way[v] = s.way[s.partner[v]]
+                s.target_path_index[v] = s.path_index[s.partner[v]]
             elif s.role[v] == SINGLE:
                 s.direction[v] = 0
                 if may_change and drivable < n_lanes:
                     choose_target(s, v, drivable, distance)
-            if s.target_way[v] >= 0:
+            if s.target_path_index[v] >= 0:
                 s.planner[n] = v
                 n += 1
             v = s.behind[v]
@@ -128,7 +128,7 @@ def look_beside(s, v, lane, distance):  # type: ignore[no-untyped-def]
     if leader >= 0:
         leader_gap = distance[leader] - x - s.kinds[kind_at(s, leader) + LENGTH]
     else:
-        rest = s.length[s.path[s.way[v]]] - x
+        rest = s.length[s.path[s.path_index[v]]] - x
         leader_gap = rest
         best = math.inf
         for i in range(s.out_first[lane], s.out_first[lane + 1]):
@@ -150,7 +150,7 @@ def look_beside(s, v, lane, distance):  # type: ignore[no-untyped-def]
 
 @helper
 def send_signal(s: State, v: int, other: int) -> None:
-    """Vehicle v tells another one (-1: nobody) that it changes; the other keeps the signal of highest priority."""
+    """Vehicle v signals its change to another one (-1: none), which keeps the signal of highest priority."""
     if other < 0 or s.role[other] == OWNER:
         return
     held = s.signaller[other]
@@ -173,8 +173,8 @@ def insert_shadow(s, v, lane, distance, speed):  # type: ignore[no-untyped-def]
     s.counters[N_RUNNING] += 1
     s.kind[shadow] = s.kind[v]
     s.route[shadow] = s.route[v]
-    s.way[shadow] = s.target_way[v]
-    s.following[shadow] = s.path[s.target_way[v] + 1]
+    s.path_index[shadow] = s.target_path_index[v]
+    s.following[shadow] = s.path[s.target_path_index[v] + 1]
     s.previous[shadow] = s.previous[v]
     s.link_entry_step[shadow] = s.link_entry_step[v]
     s.leader[shadow] = s.leader[v]
@@ -193,7 +193,7 @@ def insert_shadow(s, v, lane, distance, speed):  # type: ignore[no-untyped-def]
     s.segment[shadow] = s.segment[v]
     s.offset[shadow] = 0.0
     s.direction[shadow] = 0
-    s.target_way[shadow] = -1
+    s.target_path_index[shadow] = -1
     s.signaller[shadow] = -1
     s.settled[shadow] = 0
     s.role[shadow] = SHADOW
@@ -203,7 +203,7 @@ def insert_shadow(s, v, lane, distance, speed):  # type: ignore[no-untyped-def]
     put_into_lane(s, lane, shadow, s.target_follower[v])
     put_into_segment(s, lane, shadow, distance)
     leader = s.target_leader[v]
-    if leader >= 0 and s.path[s.way[leader]] == lane:
+    if leader >= 0 and s.path[s.path_index[leader]] == lane:
         s.leader[shadow] = leader
         s.gap[shadow] = distance[leader] - s.kinds[kind_at(s, leader) + LENGTH] - distance[shadow]
     else:
@@ -227,14 +227,14 @@ def find_all_leaders(s, distance):  # type: ignore[no-untyped-def]
 
 @helper
 def change_lanes(s, distance, speed):  # type: ignore[no-untyped-def]
-    """What comes between entries and announcements. Returns the number of planners, by then in order of creation."""
+    """The phases between entries and announcements. Returns the number of planners, now sorted by creation."""
     n_occupied = list_set_bits(s.occupied, s.listed)
     cut_into_segments(s, n_occupied, distance)
     n = make_signals(s, n_occupied, distance)
     sort_by_creation(s, n)
     for i in range(n):
         v = s.planner[i]
-        lane = s.path[s.target_way[v]]
+        lane = s.path[s.target_path_index[v]]
         leader_gap = look_beside(s, v, lane, distance)
         leader = s.target_leader[v]
         follower = s.target_follower[v]

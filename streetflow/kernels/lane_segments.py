@@ -1,7 +1,7 @@
 """Lane changing: lanes cut into segments, in which vehicles look for neighbours (docs/cityflow-semantics.md, 10 a).
 
 A segment lists its vehicles front first, in the order of the lane's list. That is the order of arrival, not of
-distance, so what a search finds depends on the cut: it is kept as CityFlow has it.
+distance, so what a search finds depends on the cut, which is CityFlow's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def cut_into_segments(s, n_occupied, distance):  # type: ignore[no-untyped-def]
 
 @helper
 def find_ahead(s, lane, x, segment, distance):  # type: ignore[no-untyped-def]
-    """The slot of the first vehicle at or ahead of x on a lane, seen from a segment on, or -1."""
+    """The slot of the first vehicle at or ahead of x on a lane, searched from a segment forwards, or -1."""
     for i in range(s.segment_first[lane] + segment, s.segment_first[lane + 1]):
         found = -1
         v = s.segment_head[i]
@@ -61,7 +61,7 @@ def find_ahead(s, lane, x, segment, distance):  # type: ignore[no-untyped-def]
 
 @helper
 def find_behind(s, lane, x, segment, distance):  # type: ignore[no-untyped-def]
-    """The slot of the first vehicle behind x on a lane, seen from a segment backwards, or -1."""
+    """The slot of the first vehicle behind x on a lane, searched from a segment backwards, or -1."""
     for i in range(s.segment_first[lane] + segment, s.segment_first[lane] - 1, -1):
         v = s.segment_head[i]
         while v >= 0:

@@ -14,7 +14,7 @@ from streetflow.kernels.tables import BROKEN, FLIP, N_PRESENT, State, unpack
 
 @helper
 def one_step_changing(s: State) -> int:
-    """`step.one_step` with what chapter 10 adds to it: each vehicle may need a slot for a shadow."""
+    """`step.one_step` with what section 10 adds to it: each vehicle may need a slot for a shadow."""
     fault = begin_step(s, 2, s.counters[N_PRESENT])
     if fault != OK:
         return fault

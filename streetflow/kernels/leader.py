@@ -9,7 +9,7 @@ from streetflow.kernels.tables import HORIZON, LENGTH, State
 
 @helper
 def find_leader(s: State, v: int, own: int, distance) -> None:  # type: ignore[no-untyped-def]
-    """Set leader and gap of vehicle v, the first of drivable ``own``'s list, by looking along its way up to its horizon.
+    """Set leader and gap of vehicle v, the first of drivable ``own``'s list, by looking along its path up to its horizon.
 
     distance: the current distances, m. Without a leader the gap keeps its value.
     """
@@ -17,7 +17,7 @@ def find_leader(s: State, v: int, own: int, distance) -> None:  # type: ignore[n
     horizon = s.kinds[kind_at(s, v) + HORIZON]
     ahead = s.length[own] - distance[v]
     drivable = s.following[v]
-    steps = 1  # from v's place in path to drivable
+    steps = 1  # from v's index in path to that of drivable
     lane = own  # the one before a lane link
     leader = -1
     gap = 0.0
@@ -46,5 +46,5 @@ def find_leader(s: State, v: int, own: int, distance) -> None:  # type: ignore[n
         if ahead > horizon:
             break
         steps += 1
-        drivable = s.end_lane[drivable - n_lanes] if drivable >= n_lanes else s.path[index(s.way[v]) + steps]
+        drivable = s.end_lane[drivable - n_lanes] if drivable >= n_lanes else s.path[index(s.path_index[v]) + steps]
     s.leader[v] = leader

@@ -38,8 +38,8 @@ def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
         drivable = index(s.mover_from[i])
         take_out(s, drivable, v)
         s.previous[v] = drivable
-        add_free_flow(s, v, drivable, s.mover_way[i])
-        if s.mover_way[i] < 0:
+        add_free_flow(s, v, drivable, s.mover_path_index[i])
+        if s.mover_path_index[i] < 0:
             s.counters[N_RUNNING] -= 1
             if s.role[v] != DONE:
                 s.counters[N_FINISHED] += 1
@@ -49,12 +49,12 @@ def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
             remove_vehicle(s, v)
             release(s, v)
     for i in range(n_movers):
-        if s.mover_way[i] < 0:
+        if s.mover_path_index[i] < 0:
             continue
         v = index(s.mover[i])
-        at = index(s.mover_way[i])
+        at = index(s.mover_path_index[i])
         drivable = index(s.mover_to[i])
-        s.way[v] = at
+        s.path_index[v] = at
         s.following[v] = s.end_lane[drivable - n_lanes] if drivable >= n_lanes else s.path[at + 1]
         append(s, drivable, v, new_distance[v], new_distance, step)
         s.n_waiting[drivable] += new_speed[v] < WAITING_SPEED_MPS
@@ -69,7 +69,7 @@ def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
 def add_free_flow(s: State, v: int, drivable: int, end: int) -> None:
     """Add the undisturbed time over the drivables that v leaves, this one first: those before path[end], or (-1) the rest."""
     max_speed = s.kinds[kind_at(s, v) + MAX_SPEED]
-    at = s.way[v]
+    at = s.path_index[v]
     while drivable >= 0:
         s.free_flow_s[v] += s.length[drivable] / lesser(max_speed, s.speed_limit[drivable])
         at += 1

@@ -1,4 +1,4 @@
-"""The compiled entry point that forms every value of an observation from the source vector (see ``features.py``)."""
+"""The compiled entry point that computes every value of an observation from the source vector (see ``features.py``)."""
 
 from __future__ import annotations
 

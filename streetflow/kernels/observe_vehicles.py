@@ -1,4 +1,4 @@
-"""Compiled entry points for what an observation makes of single vehicles (see ``vehicle_observation.py``)."""
+"""Compiled entry points for the parts of an observation that need single vehicles (see ``vehicle_observation.py``)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def count_on_lanes(drivable, distance_m, lane_length_m, first_link, segments, va
 
 @entry_point
 def draw_images(drivable, distance_m, rows, cells, values):  # type: ignore[no-untyped-def]
-    """Count the vehicles, ordered by drivable, into the images. A drivable is in two images if it links two lights."""
+    """Count the vehicles, ordered by drivable, into the images. A drivable that joins two lights is in two images."""
     begin = 0
     for r in range(len(rows)):
         while begin < len(drivable) and drivable[begin] < rows[r, DRIVABLE]:
@@ -43,7 +43,7 @@ def draw_images(drivable, distance_m, rows, cells, values):  # type: ignore[no-u
 
 @helper
 def _place(table, serial, wanted):  # type: ignore[no-untyped-def]
-    """Where in the table the number of the vehicle of a serial is, or may be put."""
+    """Index in the table of the number of the vehicle with a serial, or of the entry where it may be put."""
     mask = len(table) - 1
     at = ((wanted >> 32) * 31 + wanted) & mask
     while table[at] >= 0 and serial[table[at]] != wanted:

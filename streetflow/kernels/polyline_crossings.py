@@ -35,11 +35,11 @@ def find_crossings(x, y, first, found_i, found_j, found_own, found_other):  # ty
     for i in range(n_links):
         for j in range(i + 1, n_links):
             crossed = False
-            gone_a = 0.0
+            gone_a = 0.0  # m along i up to the segment
             for a in range(first[i] + 1, first[i + 1]):
                 ax, ay = x[a - 1], y[a - 1]
                 ux, uy = x[a] - ax, y[a] - ay
-                gone_b = 0.0
+                gone_b = 0.0  # m along j up to the segment
                 for b in range(first[j] + 1, first[j + 1]):
                     bx, by = x[b - 1], y[b - 1]
                     vx, vy = x[b] - bx, y[b] - by

@@ -44,7 +44,7 @@ def draw(s: State) -> int:
 
 @helper
 def draw_priority(s: State) -> int:
-    """A signed 32-bit priority that no present vehicle has."""
+    """A random signed 32-bit priority that no present vehicle has."""
     while True:
         priority = _to_signed(draw(s))
         taken = False

@@ -29,7 +29,7 @@ __all__ = ["FAULT_DEAD_END", "FAULT_NO_SLOTS", "FAULT_UNTIDY", "OK", "push", "se
 
 @helper
 def begin_step(s: State, slots_per_vehicle: int, n_others: int) -> int:
-    """Start flows and see that there are slots for the vehicles they may create and for n_others more, and for trips."""
+    """Start flows; check that there are slots for the vehicles that they may create and n_others more, and room for trips."""
     if s.counters[BROKEN]:
         return FAULT_DEAD_END
     if s.counters[STEP] >= s.counters[TIDY_STEP]:
@@ -54,7 +54,7 @@ def end_step(s: State) -> None:
 
 @helper
 def one_step(s: State) -> int:
-    """The eleven phases of section 4 but the replay line. Returns OK or a fault.
+    """The eleven phases of section 4 except the replay line. Returns OK or a fault.
 
     After FAULT_NO_SLOTS nothing has happened and the step can be tried again with more slots (of vehicles or trips).
     """

@@ -4,7 +4,7 @@ Kernels take the blocks (few arguments: each array argument costs time at every 
 once. ``net`` blocks have a fixed size per engine; ``veh`` blocks grow. ``i`` blocks are int32, ``f`` blocks float64.
 
 Indices: lanes, intersections, flows are numbered in file order; a *drivable* is a lane or a lane link, all lanes
-first; a *slot* is where a vehicle lives; -1 means none throughout. Units: m, s, m/s.
+first; a *slot* is a vehicle's row in the tables; -1 always means none. Units: m, s, m/s.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NEXT_EVENT = 8  # first entry of flow_order that hasn't started
 N_ACTIVE_FLOWS = 9  # entries of active_flows
 RNG_POSITION = 10  # next word of rng
 OWN_LIGHTS = 11  # 1: lights run by their own plan
-FAULT_SLOT = 12  # the vehicle of a StepError
+FAULT_SLOT = 12  # the vehicle that a StepError names
 BROKEN = 13  # 1 after a fault in the middle of a step
 N_TRIPS = 14  # entries of trip_...
 N_CREATED = 15  # vehicles created since the last reset
@@ -82,8 +82,8 @@ RUNNING = 3
 SINGLE = 0
 OWNER = 1  # on the lane that it leaves
 SHADOW = 2  # on the target lane
-ABORTED = 3  # a shadow that goes in this step
-DONE = 4  # an owner that goes in this step: its shadow is the vehicle now
+ABORTED = 3  # a shadow that is removed in this step
+DONE = 4  # an owner that is removed in this step: its shadow is the vehicle now
 
 PRIORITY_BUCKETS = 1 << 16
 WORD_BITS = 31  # used per int32 word of a bit set: words stay positive
@@ -128,11 +128,11 @@ class State(NamedTuple):
     rank: Annotated[Ints, "net", "links"]  # straight 3, left 2, right 1
     is_turn: Annotated[Ints, "net", "links"]
     is_open: Annotated[Ints, "net", "links"]
-    bit_word: Annotated[Ints, "net", "links"]  # where the lane link's bit is in announcing
+    bit_word: Annotated[Ints, "net", "links"]  # the word of announcing that holds the lane link's bit
     bit_mask: Annotated[Ints, "net", "links"]
     conflicts: Annotated[Ints, "net", "link_words"]  # link * n_words + word: bits of crossing lane links
     crossing_first: Annotated[Ints, "net", "links"]  # its crossings, by ascending other lane link; equal ones are shared
-    crossing_rank: Annotated[Ints, "net", "crossings"]  # its place along the lane link: 0 is met first
+    crossing_rank: Annotated[Ints, "net", "crossings"]  # its rank along the lane link: 0 is met first
     crossing_m: Annotated[Floats, "net", "crossings_2"]  # per crossing: distance along the own and the other lane link
     # intersections
     announcing: Annotated[Ints, "net", "intersection_words"]  # bits of lane links that may announce a vehicle
@@ -161,8 +161,8 @@ class State(NamedTuple):
     kind: Annotated[Ints, "veh", "slots"]
     priority: Annotated[Ints, "veh", "slots"]
     route: Annotated[Ints, "veh", "slots"]
-    way: Annotated[Ints, "veh", "slots"]  # current position in path
-    following: Annotated[Ints, "veh", "slots"]  # path[way + 1] of a running vehicle: the drivable that it comes to next
+    path_index: Annotated[Ints, "veh", "slots"]  # index in path of the drivable that it is on or waits to enter
+    following: Annotated[Ints, "veh", "slots"]  # path[path_index + 1] of a running vehicle: its next drivable
     behind: Annotated[Ints, "veh", "slots", SLOT]  # next vehicle of the list or queue
     previous: Annotated[Ints, "veh", "slots"]  # previous drivable
     link_entry_step: Annotated[Ints, "veh", "slots"]
@@ -182,7 +182,7 @@ class State(NamedTuple):
     free_flow_s: Annotated[Floats, "veh", "slots"]  # undisturbed time over the drivables that it has left
     moving_step: Annotated[Ints, "veh", "slots"]  # last step after which its speed was 0.1 or more
     serial: Annotated[Ints, "veh", "slots"]  # order of creation
-    role: Annotated[Ints, "veh", "slots"]
+    role: Annotated[Ints, "veh", "slots"]  # SINGLE to DONE
     partner: Annotated[Ints, "veh", "slots", SLOT]  # the shadow of an owner, the owner of a shadow
     offset: Annotated[Floats, "veh", "slots"]  # of an owner: m sideways, positive outwards
     direction: Annotated[Ints, "veh", "slots"]  # of the signal that it sends: -1 inwards, 1 outwards, 0
@@ -190,18 +190,18 @@ class State(NamedTuple):
     freed_slots: Annotated[Ints, "veh", "slots", SLOT]  # free from the next step on
     pending: Annotated[Ints, "veh", "slots", SLOT]  # created, not planned yet, in order
     mover: Annotated[Ints, "veh", "slots"]  # vehicles that leave their drivable in this step
-    mover_way: Annotated[Ints, "veh", "slots"]  # their new position in path, -1: trip ends
+    mover_path_index: Annotated[Ints, "veh", "slots"]  # their new index in path, -1: trip ends
     mover_from: Annotated[Ints, "veh", "slots"]  # the drivables that they leave
-    mover_to: Annotated[Ints, "veh", "slots"]  # those that they come to, -1: trip ends
+    mover_to: Annotated[Ints, "veh", "slots"]  # those that they enter, -1: trip ends
     # of lane changing within one step, by slot
     segment: Annotated[Ints, "veh", "changers"]  # number of its segment on its lane
     segment_behind: Annotated[Ints, "veh", "changers"]  # next vehicle of the segment
     planner: Annotated[Ints, "veh", "changers"]  # vehicles that change or want to, in order of creation
-    target_way: Annotated[Ints, "veh", "changers"]  # position in path of the lane that it wants to change to
+    target_path_index: Annotated[Ints, "veh", "changers"]  # index in path of the lane that it wants to change to
     target_leader: Annotated[Ints, "veh", "changers"]
     target_follower: Annotated[Ints, "veh", "changers"]
     follower_gap: Annotated[Floats, "veh", "changers"]  # from the target follower
-    signaller: Annotated[Ints, "veh", "changers"]  # whose signal it has received, -1: nobody's
+    signaller: Annotated[Ints, "veh", "changers"]  # the vehicle that it has received a signal from, -1: none
     settled: Annotated[Ints, "veh", "changers"]  # 1: its new speed is fixed
     # finished trips, in the order of their ends
     trip_flow: Annotated[Ints, "veh", "trips"]
@@ -210,15 +210,15 @@ class State(NamedTuple):
     trip_entered: Annotated[Ints, "veh", "trips"]
     trip_ended: Annotated[Ints, "veh", "trips"]
     trip_free_flow_s: Annotated[Floats, "veh", "trips"]
-    # routes, ways, kinds
-    path_inner: Annotated[Ints, "veh", "sideways"]  # by position in path: that of the lane beside, -1: no such way
+    # routes, lane paths, kinds
+    path_inner: Annotated[Ints, "veh", "sideways"]  # by index in path: that of the lane beside, -1: no lane path there
     path_outer: Annotated[Ints, "veh", "sideways"]
-    path: Annotated[Ints, "veh", "path"]  # drivables of all ways one after the other
-    path_position: Annotated[Ints, "veh", "path"]  # position in the route of the road of each
+    path: Annotated[Ints, "veh", "path"]  # drivables of all lane paths, one path after the other
+    route_position: Annotated[Ints, "veh", "path"]  # by index in path: position of its road in the route
     route_road: Annotated[Ints, "veh", "routes"]  # first anchor's road
     route_first: Annotated[Ints, "veh", "routes"]  # into candidate
     route_count: Annotated[Ints, "veh", "routes"]  # 0: invalid
-    candidate: Annotated[Ints, "veh", "candidates"]  # start of the way from each entry lane
+    candidate: Annotated[Ints, "veh", "candidates"]  # index in path where the lane path from each entry lane starts
     kinds: Annotated[Floats, "veh", "kinds"]
 
 
@@ -240,7 +240,7 @@ def _fields() -> tuple[_Field, ...]:
 
 
 FIELDS = _fields()
-SLOT_LISTS = ("free_slots", "freed_slots", "pending", "mover", "mover_way", "mover_from", "mover_to")
+SLOT_LISTS = ("free_slots", "freed_slots", "pending", "mover", "mover_path_index", "mover_from", "mover_to")
 """Fields of one entry per slot that aren't indexed by slot."""
 _BLOCKS = ("net_i", "net_f", "veh_i", "veh_f")
 
@@ -289,7 +289,7 @@ class Tables:
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """What every entry point takes first."""
+        """The first arguments of every entry point."""
         return (*self.blocks, self.offsets)
 
     def grow(self, name: str, least: int) -> bool:

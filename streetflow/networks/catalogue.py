@@ -63,7 +63,7 @@ class Network:
 
 
 class UnknownNetwork(InputError):
-    """No network of that name; ``near_matches`` holds the names that look like it. files: it may have been a file's."""
+    """No network of that name; ``near_matches`` holds the names that look like it. files: the name may be that of a file."""
 
     def __init__(self, name: str, known: list[str], *, files: bool = False) -> None:
         names = [*known, *(each for each in HORIZONS_S if each != name and each not in known)]
@@ -198,13 +198,13 @@ def _listed_folders() -> list[Path]:
 
 
 def _folders_called(name: str) -> list[Path]:
-    """Where a network of that name would lie. A name is one folder's name: "../x" or "a/b" or "" would leave the folders that
-    the user listed."""
+    """The folders where a network of that name could be. A name is that of one folder: "../x" or "a/b" or "" would leave the
+    folders that the user listed."""
     return [base / name for base in _listed_folders()] if name and name == Path(name).name else []
 
 
 def _unreadable_folders() -> list[tuple[Path, str]]:
-    """Folders of TINYLIGHT_DATA that networks can't be looked for in, and why. As with PATH they are passed over."""
+    """Folders of TINYLIGHT_DATA that can't be searched for networks, and why. As with PATH they are skipped."""
     found = []
     for folder in _listed_folders():
         try:
@@ -215,7 +215,7 @@ def _unreadable_folders() -> list[tuple[Path, str]]:
 
 
 def _names(belongs: Callable[[Path], bool]) -> list[str]:
-    """Names of the folders that belong, in the listed ones."""
+    """Names of the networks in the listed folders."""
     names = []
     for base in _listed_folders():
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Demand by rule for a `Grid`: random arrivals with a profile over time, and routes by turning ratios or by their ends.
+"""Generated demand for a `Grid`: random arrivals with a profile over time, and routes by turning ratios or by their ends.
 
 Same arguments, same flows, on any machine and Python: only ``random.Random.random`` (whose stream Python guarantees),
 sums, products and comparisons are used. Every flow is one vehicle.
@@ -41,14 +41,14 @@ Draw = Callable[[], float]
 
 @dataclass(frozen=True)
 class Traffic:
-    """Who drives, and when. Shares are from 0 to 1; turns are (left, right) shares at each crossing.
+    """How much traffic there is, when, and where it goes. Shares are 0 to 1; turns are (left, right) shares at each crossing.
 
     ``poisson``: arrivals are a Poisson process; otherwise their number is fixed to within 3 %. ``routes`` "turns":
-    a turn is drawn at every crossing until the rim is reached; "ends": the exit is drawn, and the engine plans the
-    shortest path to it. InputError for values that make no demand.
+    a turn is chosen at random at every crossing until the rim is reached; "ends": the exit is chosen at random, and the
+    engine plans the shortest path to it. InputError for values that make no demand.
     """
 
-    vehicles_per_hour: float  # that set out in the whole network
+    vehicles_per_hour: float  # entering the whole network
     main_share: float = 0.5  # of the vehicles: start at the west or east end
     westward_share: float = 0.5  # of those, the ones that start in the east
     side_turns: tuple[float, float] = (0.2, 0.15)  # of traffic on a side road
@@ -110,7 +110,7 @@ def _poisson_of_mean_1(draw: Draw) -> int:
 
 
 def _start_time_s(profile: tuple[float, ...], horizon_s: int, draw: Draw) -> int:
-    """A whole second below the horizon, distributed as the profile says."""
+    """A whole second below the horizon, distributed according to the profile."""
     edges = list(accumulate(profile, initial=0.0))
     target = draw() * edges[-1]
     slot = min(bisect_right(edges, target) - 1, len(profile) - 1)

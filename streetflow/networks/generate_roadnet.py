@@ -1,6 +1,6 @@
-"""Road networks by rule: a grid of signalled crossings with entry roads all round, as CityFlow's roadnet JSON.
+"""Generated road networks: a grid of signalled crossings with entry roads all round, as CityFlow's roadnet JSON.
 
-Crossings are the nodes (1..columns, 1..rows), west to east and south to north; road ends lie at the rim. A road's id
+Crossings are the nodes (1..columns, 1..rows), west to east and south to north; road ends are at the rim. A road's id
 is that of its first node and its heading, ``road_1_2_0``. Same `Grid`, same bytes, on any machine and Python.
 """
 

@@ -1,6 +1,6 @@
 """Networks as folders of CityFlow JSON: ``roadnet.json``, ``flow_0.json`` ..., and ``network.json`` with the horizon.
 
-The demand files are made by rule (`generated_network`), or are copies of an existing one with shifted start times
+The demand files are generated (`generated_network`), or are copies of an existing one with shifted start times
 (`shifted_copies`), as the paper's ten flows of a data set are.
 """
 
@@ -65,7 +65,7 @@ def shifted_copies(flow: Sequence[Mapping[str, Any]], noise_s: int, flows: int, 
 
 
 def require_shifts(noise_s: int, flows: int, horizon_s: int | None = None) -> None:
-    """InputError for numbers that make no shifted copies. horizon_s: None where the network's own is meant."""
+    """InputError for numbers that make no shifted copies. horizon_s: None for the network's own."""
     if noise_s < 0:
         raise InputError("noise", "", f"must be 0 s or more, is {noise_s}")
     if horizon_s is not None and horizon_s < 1:

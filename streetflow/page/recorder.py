@@ -1,7 +1,7 @@
 """Records where every vehicle is and what every light shows, second by second, for the replay page.
 
-A `Recorder` stands in for an engine: it steps it one step at a time and keeps what it saw. Positions are formed at the end, for
-all records at once.
+A `Recorder` is used in place of an engine: it runs it one step at a time and records its state. Positions are computed at the
+end, for all records at once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Recording:
 
 
 class Recorder:
-    """An engine that remembers. Everything but stepping goes straight to the engine behind it."""
+    """An engine that records. Everything except stepping is passed on to the engine behind it."""
 
     def __init__(self, engine: Engine, first_step: int = 0, last_step: int = 1 << 30) -> None:
         """Keep the states after the steps first_step + 1 ... last_step (counted from the engine's reset)."""
@@ -63,7 +63,7 @@ class Recorder:
             self.next_step()
 
     def reset(self, seed: bool = False) -> None:
-        """Starts the recording anew as well."""
+        """Restarts the recording as well."""
         self._engine.reset(seed)
         self._seen.clear()
         self._phases.clear()
@@ -73,12 +73,12 @@ class Recorder:
         slots = self._engine.drivers()
         distance = state.distance_1 if state.counters[t.FLIP] else state.distance_0
         key = state.flow[slots].astype(np.int64) << 32 | state.ordinal[slots]
-        self._seen.append((key, state.path[state.way[slots]], distance[slots].copy(), state.kind[slots]))
+        self._seen.append((key, state.path[state.path_index[slots]], distance[slots].copy(), state.kind[slots]))
         has_lights = np.diff(state.phase_first) > 0
         self._phases.append(np.where(has_lights, state.phase_index, -1))
 
     def recording(self) -> Recording:
-        """What was seen so far."""
+        """The recording so far."""
         frames = np.repeat(np.arange(len(self._seen), dtype=np.int32), [len(keys) for keys, *_ in self._seen])
         empty = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.int32))
         key, drivable, distance, kind = (np.concatenate(parts) for parts in zip(*self._seen, empty, strict=True))

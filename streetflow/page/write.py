@@ -1,7 +1,7 @@
 """Writes a recording as one self-contained HTML page that plays in any browser, without a server.
 
 Vehicles are stored as tracks: the first position, then differences, in units of 1/65535 of the extent, split into bytes
-and deflated. The page (`replay_page.html`) takes the same apart.
+and deflated. The page (`replay_page.html`) unpacks them.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _lights(network: NetworkTables) -> list[dict[str, object]]:
 
 
 def _differences(values: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int64]:
-    """To the record before; the value itself where a vehicle's records begin."""
+    """Differences to the previous record; the value itself where a vehicle's records begin."""
     steps = np.diff(values, prepend=0)
     steps[first] = values[first]
     return steps

@@ -16,7 +16,7 @@ _LONGEST_STEP_S = 60.0  # flows create vehicles step by step: a longer one would
 
 @dataclass(frozen=True)
 class Config:
-    """What a config file says, checked. File names already have ``dir`` put before them."""
+    """The checked content of a config file. File names already have ``dir`` put before them."""
 
     interval_s: float
     seed: int
@@ -31,7 +31,7 @@ class Config:
 
 
 def check_interval(interval_s: float, file: str | Path, place: str) -> None:
-    """InputError unless the step length is positive and at most a minute; a warning where car following gets coarse."""
+    """InputError unless the step length is positive and at most a minute; a warning where car following becomes inaccurate."""
     if not 0 < interval_s <= _LONGEST_STEP_S:
         raise InputError(file, place, f"must be above 0 s and at most {_LONGEST_STEP_S:g} s, is {interval_s:g}")
     if not 0.2 <= interval_s <= 1.5:
@@ -40,7 +40,7 @@ def check_interval(interval_s: float, file: str | Path, place: str) -> None:
 
 
 def _check_distinct(problems: Problems, directory: str, files: dict[str, str]) -> None:
-    """Logs are truncated when an engine starts: none may be an input or another log."""
+    """Logs are emptied when an engine starts, so none may be an input or another log."""
     owner: dict[str, str] = {}
     for field, name in files.items():
         path = os.path.realpath(directory + name)

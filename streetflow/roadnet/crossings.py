@@ -15,7 +15,7 @@ _SMALL_SORT = 16
 
 @dataclass(frozen=True)
 class Crossing:
-    """A crossing as seen from one lane link: how far along it, with which other one, how far along that (m)."""
+    """A crossing on one lane link: its distance along it (m), the other lane link, its distance along that one (m)."""
 
     own_m: float
     other_link: int

@@ -1,4 +1,4 @@
-"""JSON as CityFlow reads it: its number conversion, which is not correctly rounding, and strict objects.
+"""JSON as CityFlow reads it: its number conversion, which doesn't round correctly, and strict objects.
 
 Plain ``float(token)`` differs in the last bit for some tokens of the published data sets, and one such bit changes
 whole simulations. The rules of `number_from_token` are those of docs/cityflow-semantics.md, section 1.1.
@@ -21,7 +21,7 @@ _MAX_INTEGER_DIGITS = 309  # of the largest double; Python itself refuses to con
 
 
 def _scale(value: float, power: int) -> float:
-    """value * 10**power, in the reader's roundings. Raises OverflowError where the result isn't finite."""
+    """value * 10**power, with the reader's rounding. Raises OverflowError where the result isn't finite."""
     if power >= 0:
         if power > 308:
             if value == 0.0:

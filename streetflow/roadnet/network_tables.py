@@ -1,4 +1,4 @@
-"""A road network made ready for an engine: lengths, crossings, phases, routes; kept in the process by file."""
+"""A road network prepared for an engine: lengths, crossings, phases, routes; cached in the process by file."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ _Links = list[tuple[int, RoadLink, LaneLink]]
 
 
 def _link_columns(n_lanes: int, links: _Links) -> dict[str, ArrayLike]:
-    """What lane links join, and by lane the links that leave it."""
+    """The lanes that each lane link joins, and the lane links that leave each lane."""
     lane_out: list[list[int]] = [[] for _ in range(n_lanes)]
     for k, (_, _, lane_link) in enumerate(links):
         lane_out[lane_link.start_lane].append(n_lanes + k)

@@ -93,7 +93,7 @@ class Roadnet:
 
 
 def read_roadnet(path: str | Path) -> Roadnet:
-    """Read and check a road network. InputError names file, JSON path and fault of what CityFlow chokes on."""
+    """Read and check a road network. InputError names file, JSON path and fault of anything that CityFlow can't run with."""
     root = Cursor(read_json(path), path)
     root.members()
     problems = Problems(path)
@@ -280,7 +280,7 @@ def _available(cursor: Cursor, n_road_links: int) -> int:
 
 
 def check_phase_times(roadnet: Roadnet) -> None:
-    """InputError if the engine's own light plan could never get past an instant (all times 0)."""
+    """InputError if the engine's own light plan could never advance in time (all times 0)."""
     for number, intersection in enumerate(roadnet.intersections):
         if not intersection.virtual and math.fsum(phase.time_s for phase in intersection.phases) <= 0.0:
             place = f"intersections[{number}].trafficLight.lightphases"

@@ -1,4 +1,4 @@
-"""Routes and ways: shortest paths over roads, and the lane links a vehicle will take (section 3)."""
+"""Routes and lane paths: shortest paths over roads, and the lanes and lane links that a vehicle will take (section 3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEAD_END = -2
 
 
 @dataclass(frozen=True)
-class Way:
+class LanePath:
     """The drivables from an entry lane on: lane, lane link, lane, ..., closed by END_OF_ROUTE or DEAD_END.
 
     Lanes have their number; lane link k has the number (lanes of the network) + k.
@@ -28,7 +28,7 @@ class Way:
 
 
 class _Entry:
-    """A heap item that compares by distance alone: ties must fall as in a plain binary heap."""
+    """A heap item that compares by distance alone: ties must be broken as in a plain binary heap."""
 
     __slots__ = ("distance", "road")
 
@@ -41,7 +41,7 @@ class _Entry:
 
 
 class Router:
-    """Plans routes on one network, independent of traffic; every answer is kept."""
+    """Plans routes on one network, independent of traffic; every result is cached."""
 
     def __init__(self, roadnet: Roadnet, lane_lengths_m: Sequence[float]) -> None:
         self.roadnet = roadnet
@@ -76,7 +76,7 @@ class Router:
             at_end = roadnet.intersections[road.end_intersection].roads
             self.next_roads.append([q for q in at_end if q in linked])
         self._paths: dict[tuple[int, int], tuple[int, ...] | None] = {}
-        self._ways: dict[tuple[tuple[int, ...], int, int], Way] = {}
+        self._lane_paths: dict[tuple[tuple[int, ...], int, int], LanePath] = {}
 
     def shortest_path(self, start: int, end: int) -> tuple[int, ...] | None:
         """The roads of the shortest path, both ends included, or None if there is none."""
@@ -138,14 +138,14 @@ class Router:
     def _leads_to(self, lane: int, road: int) -> bool:
         return road in self._links_to[lane]
 
-    def way(self, route: tuple[int, ...], position: int, lane: int) -> Way:
-        """The way from a lane of the road at a position of the route."""
+    def lane_path(self, route: tuple[int, ...], position: int, lane: int) -> LanePath:
+        """The path over lanes and lane links from a lane of the road at a position of the route."""
         key = (route, position, lane)
-        if key not in self._ways:
-            self._ways[key] = self._way(route, position, lane)
-        return self._ways[key]
+        if key not in self._lane_paths:
+            self._lane_paths[key] = self._find_lane_path(route, position, lane)
+        return self._lane_paths[key]
 
-    def _way(self, route: tuple[int, ...], position: int, lane: int) -> Way:
+    def _find_lane_path(self, route: tuple[int, ...], position: int, lane: int) -> LanePath:
         drivables = [lane]
         last = len(route) - 1
         while position < last:
@@ -159,8 +159,8 @@ class Router:
                 if best is None or shift < best_shift:
                     best, best_shift = (link, end_lane), shift
             if best is None:
-                return Way((*drivables, DEAD_END))
+                return LanePath((*drivables, DEAD_END))
             drivables += best
             lane = best[1]
             position += 1
-        return Way((*drivables, END_OF_ROUTE))
+        return LanePath((*drivables, END_OF_ROUTE))

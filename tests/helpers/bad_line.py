@@ -1,4 +1,4 @@
-"""A board on a bad line, for tests: what passes is changed on purpose."""
+"""A board on a bad line, for tests: the bytes that pass are changed on purpose."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ class Meddler(Board):
         self._board.write(self._on_write(data))
 
     def read(self, deadline_us: float) -> bytes:
-        """b"" is the deadline's sign: bytes that the line has swallowed are not it."""
+        """b"" means that the deadline has passed: bytes lost on the line must not look like it."""
         while data := self._board.read(deadline_us):
             if left := self._on_read(data):
                 return left

@@ -12,13 +12,13 @@ Responder = Callable[[bytes], bytes]
 
 
 def firmware(hello: HelloReply = HELLO) -> Responder:
-    """Answers requests as a sound firmware does."""
+    """Answers requests as a working firmware does."""
     splitter = FrameSplitter()
     return lambda data: b"".join(reply_to(decode_frame(frame), hello) for frame in splitter.feed(data))
 
 
 def booting_firmware(swallowed: int) -> Responder:
-    """A bootloader that swallows the first requests and says something of its own, then the firmware."""
+    """A bootloader that swallows the first requests and sends some output of its own, then the firmware."""
     answer, seen = firmware(), 0
 
     def respond(data: bytes) -> bytes:

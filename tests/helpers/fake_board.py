@@ -1,4 +1,4 @@
-"""A board without hardware: a script says what it answers to each request, on a clock that the script moves."""
+"""A board without hardware: a script gives its answer to each request, on a clock that the script advances."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ STATS = StatsReply(3, 21_000, 9, 1, 2, 0, 0, 1, 1500, 300)
 LOGITS = (-5, 7, 1 << 20, -(1 << 22))
 DECISION = DecideReply(2, 4, 21_313, len(LOGITS), logits_checksum(LOGITS))
 ANSWER_TIME_US = 2_000.0  # from a request's end to the reply's start
-BYTE_US = 86.8  # on the line, unless a test says otherwise
+BYTE_US = 86.8  # on the line, unless a test sets another
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ Answer = Callable[[Frame], Iterable[bytes | Late]]
 
 
 def reply_to(request: Frame, hello: HelloReply = HELLO) -> bytes:
-    """What a sound firmware answers."""
+    """The answers of a working firmware."""
     payload = {
         MessageType.HELLO: encode_hello_reply(hello),
         MessageType.DECIDE: encode_decide_reply(DECISION),

@@ -46,7 +46,7 @@ NETWORKS = TRACES | LANE_CHANGE_TRACES
 
 
 def needs_trace(name: str) -> pytest.MarkDecorator:
-    """Skips where a trace that isn't in this repository, or its data set, isn't at hand."""
+    """Skips where a trace that isn't in this repository, or its data set, isn't available."""
     if name in BUILTIN_TRACES:
         return pytest.mark.skipif(False, reason="")
     recording, networks = needs_recording(f"{name}.npz"), needs_data_set(NETWORKS[name])
@@ -54,7 +54,7 @@ def needs_trace(name: str) -> pytest.MarkDecorator:
 
 
 def traces(names: Iterable[str]) -> list[Any]:
-    """Parameters of a test, one a trace, each with its own condition."""
+    """Parameters of a test, one per trace, each with its own condition."""
     return [pytest.param(name, marks=needs_trace(name)) for name in names]
 
 
@@ -71,5 +71,5 @@ def network_folder(name: str) -> Path:
 
 
 def trace_config(name: str) -> dict[str, Any]:
-    """CityFlow's config of a trace, on the files where they lie here."""
+    """CityFlow's config of a trace, with the paths of its files on this machine."""
     return json.loads(str(read_trace(name)["config"])) | {"dir": f"{network_folder(name)}/"}

@@ -1,4 +1,4 @@
-"""What kernels give, as JSON: a program that the tests run on copies of the packages, `python kernel_results.py PART`."""
+"""Results of kernels as JSON: a program that the tests run on copies of the packages, `python kernel_results.py PART`."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ def features() -> object:
 
 
 def masked() -> object:
-    """What a helper makes of a number: the entry point, which the test adds, lies in another file."""
+    """The result of a helper: the entry point, which the test adds, is in another file."""
     from streetflow.kernels.probe import masked
 
     return int(masked(13))

@@ -1,6 +1,6 @@
-"""Lane changing as plainly as it can be put (docs/cityflow-semantics.md, chapter 10), on top of `oracle.py`.
+"""Lane changing in the plainest form (docs/cityflow-semantics.md, section 10), on top of `oracle.py`.
 
-Letters in brackets are the chapter's. A vehicle's ``change`` holds what chapter 10 gives it in addition.
+Letters in brackets are those of the section. A vehicle's ``change`` holds the fields that section 10 adds.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class LaneChangeOracle(Oracle):
 
     def set_route(self, v: Driver, roads: list[str]) -> bool:
         """Of both vehicles of a driver, or of none."""
-        before = {one: (one.roads, one.way, one.at, one.position) for one in v.pair()}
+        before = {one: (one.roads, one.lane_path, one.at, one.position) for one in v.pair()}
         if all(super(LaneChangeOracle, self).set_route(one, roads) for one in v.pair()):
             return True
         for one, values in before.items():
-            one.roads, one.way, one.at, one.position = values
+            one.roads, one.lane_path, one.at, one.position = values
         return False
 
     # ------------------------------------------------------------------ (a) segments
@@ -111,8 +111,8 @@ class LaneChangeOracle(Oracle):
         roads = self.net.roadnet.lane_road
         return lane + shift if 0 <= lane + shift < self.n_lanes and roads[lane + shift] == roads[lane] else -1
 
-    def way_from(self, v: Driver, lane: int) -> tuple[int, ...]:
-        return self.net.router.way(v.roads, v.position + v.at // 2, lane).drivables
+    def lane_path_from(self, v: Driver, lane: int) -> tuple[int, ...]:
+        return self.net.router.lane_path(v.roads, v.position + v.at // 2, lane).drivables
 
     def make_signal(self, v: Driver) -> None:
         if v.shadow is not None or not self.step * self.dt - 0 >= 3:
@@ -127,7 +127,7 @@ class LaneChangeOracle(Oracle):
         seen = {1: 0.0, -1: 0.0}
         for shift in (1, -1):
             other = self.neighbour(lane, shift)
-            if other < 0 or not (on_last_road or self.way_from(v, other)[1] >= 0):
+            if other < 0 or not (on_last_road or self.lane_path_from(v, other)[1] >= 0):
                 continue
             first = self.ahead(other, v)
             seen[shift] = self.length[other] - v.x if first is None else first.x - v.x - first.length
@@ -172,7 +172,7 @@ class LaneChangeOracle(Oracle):
             priority -= 2**32 if priority >= 2**31 else 0
             if priority not in taken:
                 break
-        s = Driver(f"{v.id}_shadow", v.kind, v.roads, priority, v.enter_time, v.u, v.x, self.way_from(v, lane), 0)
+        s = Driver(f"{v.id}_shadow", v.kind, v.roads, priority, v.enter_time, v.u, v.x, self.lane_path_from(v, lane), 0)
         s.position = v.position + v.at // 2
         s.previous, s.link_entry, s.leader, s.gap, s.segment = v.previous, v.link_entry, v.leader, v.gap, v.segment
         s.waited, s.owner, v.shadow = v.waited, v, s

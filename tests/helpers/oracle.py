@@ -1,4 +1,4 @@
-"""The engine's rules once more, as plainly as they can be put: one object per vehicle, no tricks, slow.
+"""A second implementation of the engine's rules, in the plainest form: one object per vehicle, no tricks, slow.
 
 Written from docs/cityflow-semantics.md (numbers in brackets are its sections) for networks of a few crossings. Geometry,
 crossings and route planning are taken from `streetflow`: the golden traces check those. Over 400 lines, since it is one rule
@@ -51,9 +51,9 @@ class Vehicle:
     enter_time: float
     u: float = 0.0
     x: float = 0.0
-    way: tuple[int, ...] = ()
+    lane_path: tuple[int, ...] = ()
     at: int = 0
-    position: int = 0  # of the way's first road in the route
+    position: int = 0  # of the lane path's first road in the route
     previous: int = -1
     link_entry: int = NEVER
     leader: Vehicle | None = None
@@ -67,11 +67,11 @@ class Vehicle:
 
     @property
     def drivable(self) -> int:
-        return self.way[self.at]
+        return self.lane_path[self.at]
 
     @property
     def following(self) -> int:
-        return self.way[self.at + 1]
+        return self.lane_path[self.at + 1]
 
     @property
     def length(self) -> float:
@@ -110,7 +110,7 @@ class Oracle:
         self.finished_time = 0.0
         self.events: Counter[str] = Counter()  # what the run has exercised
 
-    # ------------------------------------------------------------------ who is there
+    # ------------------------------------------------------------------ vehicles present
 
     def running(self) -> list[Vehicle]:
         return [v for of_drivable in self.lists for v in of_drivable]
@@ -154,10 +154,10 @@ class Oracle:
         route = self.net.router.plan([road, *(self.road_index[r] for r in roads)])
         if route is None:
             return False
-        way = self.net.router.way(route, 0, v.drivable).drivables
-        if way[1] < 0:
+        lane_path = self.net.router.lane_path(route, 0, v.drivable).drivables
+        if lane_path[1] < 0:
             return False
-        v.roads, v.way, v.at, v.position = route, way, 0, 0
+        v.roads, v.lane_path, v.at, v.position = route, lane_path, 0, 0
         return True
 
     def run_flows(self) -> None:
@@ -185,7 +185,7 @@ class Oracle:
                 continue
             lanes = router.entry_lanes(route)
             lane = lanes[self.draw() % len(lanes)]
-            v.roads, v.way = route, router.way(route, 0, lane).drivables
+            v.roads, v.lane_path = route, router.lane_path(route, 0, lane).drivables
             self.queues[lane].append(v)
         self.pending = []
 
@@ -218,7 +218,7 @@ class Oracle:
         top, a = v.kind["maxSpeed"], v.kind["usualNegAcc"]
         horizon = top * top / a / 2 + top * self.dt * 2
         s = self.length[v.drivable] - v.x
-        for e in v.way[v.at + 1 :]:
+        for e in v.lane_path[v.at + 1 :]:
             if e < 0:
                 return
             drivables = [e]
@@ -391,7 +391,7 @@ class Oracle:
         return high(w, u - k["maxNegAcc"] * self.dt), blocker
 
     def limit_sideways(self, v: Vehicle, w: float) -> float:
-        """What lane changing adds to a speed choice."""
+        """The effect of lane changing on a choice of speed."""
         return w
 
     def travel(self, v: Vehicle, w: float, blocker: Vehicle | None) -> None:
@@ -400,9 +400,9 @@ class Oracle:
         else:
             moved = (v.u + w) * self.dt / 2
         d, at = moved + v.x, v.at
-        while at >= 0 and d > self.length[v.way[at]]:
-            d -= self.length[v.way[at]]
-            at = at + 1 if v.way[at + 1] >= 0 else -1
+        while at >= 0 and d > self.length[v.lane_path[at]]:
+            d -= self.length[v.lane_path[at]]
+            at = at + 1 if v.lane_path[at + 1] >= 0 else -1
         v.new = {"u": w, "x": d, "at": at, "blocker": blocker}
 
     # ------------------------------------------------------------------ [4] one step
@@ -434,7 +434,7 @@ class Oracle:
                     self.finished += 1
                     self.finished_time += self.step * self.dt - v.enter_time
         for v in arrivals:
-            target = v.way[v.new["at"]]
+            target = v.lane_path[v.new["at"]]
             if any(v.new["x"] > other.new["x"] for other in self.lists[target]):
                 self.events["ahead though behind"] += 1
             if any(other in arrivals and other.drivable > v.drivable for other in self.lists[target]):

@@ -1,4 +1,4 @@
-"""Where this repository lies."""
+"""The folder of this repository."""
 
 from pathlib import Path
 

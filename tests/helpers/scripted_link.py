@@ -24,7 +24,7 @@ T = TypeVar("T", bound=LinkError)
 
 
 def linked(*script: Answer, afterwards: Answer = sound) -> tuple[Link, FakeBoard]:
-    """A link that has shaken hands, and its board, whose script starts with the next request."""
+    """A link after its handshake, and its board; the board's script starts with the next request."""
     board = FakeBoard([sound, *script], afterwards=afterwards)
     link = Link(board)
     link.hello(SHA256)
@@ -57,7 +57,8 @@ def failure(kind: type[T], act: Callable[[], object]) -> T:
 
 
 def slow(compute_us: float, *, lost: int | None = None) -> FakeBoard:
-    """A board that computes each decision so long, at 1 MHz, and says so; decision `lost` is silent the first time."""
+    """A board that takes this long for each decision, at 1 MHz, and reports it; it doesn't answer decision `lost` the first
+    time."""
     asked = itertools.count()
 
     def answer(request: Frame) -> Iterable[bytes | Late]:

@@ -1,4 +1,4 @@
-"""Where things are cached for a user who has no place of their own to write to."""
+"""The cache folder of a user without a home folder that can be written to."""
 
 import os
 import tempfile
@@ -40,7 +40,7 @@ def test_without_a_home_folder_it_is_a_temporary_one_for_this_user_alone(tmp_pat
 
 
 def test_a_home_folder_that_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As root may write anywhere, the refusal is played."""
+    """Root may write anywhere, so the refusal is simulated."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("streetflow.cache.os.access", lambda *_: False)
     assert cache.cache_folder().parent == tmp_path / "tmp"
@@ -55,7 +55,7 @@ def test_an_unknown_home_folder_makes_none_here(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("trap", ["link", "open", "file", "stranger"])
-def test_what_somebody_else_has_put_there_is_not_used(trap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_user_has_put_there_is_not_used(trap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = tmp_path / "tmp" / f"tinylight-hil-{os.getuid()}"
     if trap == "link":
         (tmp_path / "elsewhere").mkdir(mode=0o700)

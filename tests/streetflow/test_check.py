@@ -1,4 +1,4 @@
-"""`tinylight check`: every fault at once, every doubt from a file made to raise it, exit codes."""
+"""`tinylight check`: every fault at once, every warning from a file made to raise it, exit codes."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def files(folder: Path, roadnet: Any, flows: Any) -> tuple[Path, Path]:
 
 
 def found(folder: Path, roadnet: Any, flows: Any, interval_s: float = 1.0) -> list[tuple[str, str, str]]:
-    """(topic, place, text) of all doubts; there must be no fault."""
+    """(topic, place, text) of all warnings; there must be no fault."""
     net, flow = files(folder, roadnet, flows)
     reports = [check(FileToCheck(net)), check(FileToCheck(flow, net, 3600), interval_s)]
     assert [report.faults for report in reports] == [[], []]
-    return [tuple(doubt) for report in reports for doubt in report.doubts]
+    return [tuple(warning) for report in reports for warning in report.warnings]
 
 
-def test_a_clean_network_is_described_and_has_no_doubts(tmp_path: Path) -> None:
+def test_a_clean_network_is_described_and_has_no_warnings(tmp_path: Path) -> None:
     grid_2x3 = Grid(rows=2, columns=3, side_lanes=2)
     write_network(tmp_path / "clean", generated_network(grid_2x3, Traffic(600, horizon_s=1800), 2, 0))
     network, *demands = (check(subject) for subject in files_to_check([str(tmp_path / "clean")]))
-    assert [each.doubts + each.faults for each in (network, *demands)] == [[], [], []]
+    assert [each.warnings + each.faults for each in (network, *demands)] == [[], [], []]
     # main: 2 rows of 2 blocks and 2 ends, both ways; side: 3 columns of 1 block and 2 ends; crossings are 15 m wide
     main_m, side_m = 2 * (2 * 370 + 2 * 285) * 2 * 3, 3 * (370 + 2 * 285) * 2 * 2
     assert network.content == {
@@ -60,7 +60,7 @@ def test_a_clean_network_is_described_and_has_no_doubts(tmp_path: Path) -> None:
         assert report.content["horizon_s"] == 1800 and report.content["last_start_s"] == flows[-1]["startTime"]
 
 
-def two_ways() -> Any:
+def unconnected_road() -> Any:
     """`line`, and beside it a road `far` between two crossings that nothing leads to or from."""
     net = line()
     net["intersections"] += [
@@ -78,9 +78,9 @@ def two_ways() -> Any:
 
 
 def test_roads_that_nothing_reaches_or_leaves(tmp_path: Path) -> None:
-    topics = {topic: (place, text) for topic, place, text in found(tmp_path, two_ways(), [entry()])}
-    assert topics["unreachable road"] == ("roads[2]", "no way leads from a road end to 'far'")
-    assert topics["road without a way out"] == ("roads[2]", "no way leads from 'far' to a road end")
+    topics = {topic: (place, text) for topic, place, text in found(tmp_path, unconnected_road(), [entry()])}
+    assert topics["unreachable road"] == ("roads[2]", "no path leads from a road end to 'far'")
+    assert topics["road without a path out"] == ("roads[2]", "no path leads from 'far' to a road end")
     assert topics["dead end"] == ("roads[2].lanes[0]", "no lane link leads on from lane far_0")
     assert "phase 0 serves no movement" in topics
 
@@ -95,7 +95,7 @@ def changed(change: Callable[[dict[str, Any]], Any]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("change", "doubt"),
+    ("change", "warning"),
     [
         (lambda c: None, None),
         (
@@ -114,26 +114,26 @@ def changed(change: Callable[[dict[str, Any]], Any]) -> Any:
         ),
     ],
 )
-def test_doubtful_crossings(tmp_path: Path, change: Callable[[Any], Any], doubt: tuple[str, str] | None) -> None:
+def test_warnings_about_crossings(tmp_path: Path, change: Callable[[Any], Any], warning: tuple[str, str] | None) -> None:
     net, _ = files(tmp_path, changed(change), [])
     report = check(FileToCheck(net))
     assert report.faults == []
-    pairs = [(each.topic, each.place) for each in report.doubts]
-    assert pairs == [] if doubt is None else doubt in pairs
+    pairs = [(each.topic, each.place) for each in report.warnings]
+    assert pairs == [] if warning is None else warning in pairs
 
 
 def test_a_crossing_that_lists_a_strangers_road(tmp_path: Path) -> None:
-    net = two_ways()
+    net = unconnected_road()
     net["intersections"][0]["roads"].append("far")
-    doubts = found(tmp_path, net, [entry()])
-    assert ("listed road that doesn't meet the crossing", "intersections[0].roads[2]", "'far'") in doubts
+    warnings = found(tmp_path, net, [entry()])
+    assert ("listed road that doesn't meet the crossing", "intersections[0].roads[2]", "'far'") in warnings
 
 
 FAST = CAR | {"maxSpeed": 25.0}
 
 
 @pytest.mark.parametrize(
-    ("flow", "doubt"),
+    ("flow", "warning"),
     [
         (entry(), None),
         (
@@ -155,17 +155,17 @@ FAST = CAR | {"maxSpeed": 25.0}
         ),
     ],
 )
-def test_doubtful_flows(tmp_path: Path, flow: dict[str, Any], doubt: tuple[str, str, str] | None) -> None:
-    doubts = found(tmp_path, changed(lambda c: None), [entry(), flow])
-    shifted = doubt and (doubt[0], doubt[1].replace("[0]", "[1]"), doubt[2])
-    assert doubts == ([] if shifted is None else [shifted])
+def test_warnings_about_flows(tmp_path: Path, flow: dict[str, Any], warning: tuple[str, str, str] | None) -> None:
+    warnings = found(tmp_path, changed(lambda c: None), [entry(), flow])
+    shifted = warning and (warning[0], warning[1].replace("[0]", "[1]"), warning[2])
+    assert warnings == ([] if shifted is None else [shifted])
 
 
 def test_windows_that_steps_jump_over(tmp_path: Path) -> None:
     flows = [entry(startTime=1, endTime=1)]
     assert found(tmp_path / "1", changed(lambda c: None), flows, 0.5) == []
     [(topic, place, text)] = found(tmp_path / "2", changed(lambda c: None), flows, 0.7)
-    assert (topic, place, text) == ("flow whose window is jumped over", "[0]", "no step falls between 1 and 1 s")
+    assert (topic, place, text) == ("flow between two steps", "[0]", "no step falls between 1 and 1 s")
 
 
 def test_routes_with_a_dead_end(tmp_path: Path) -> None:
@@ -177,8 +177,8 @@ def test_routes_with_a_dead_end(tmp_path: Path) -> None:
                 link["laneLinks"] = [{"startLaneIndex": 0, "endLaneIndex": 0}]
             if link["startRoad"] == "r_0_0_0" and link["endRoad"] == "r_1_0_0":
                 link["laneLinks"] = [{"startLaneIndex": 1, "endLaneIndex": 1}]
-    doubts = found(tmp_path, net, [entry(route=["r_-1_0_0", "r_0_0_0", "r_1_0_0"])])
-    assert ("route with a dead end", "[0].route", "no way on from lane 'r_-1_0_0_0'") in doubts
+    warnings = found(tmp_path, net, [entry(route=["r_-1_0_0", "r_0_0_0", "r_1_0_0"])])
+    assert ("route with a dead end", "[0].route", "no path onwards from lane 'r_-1_0_0_0'") in warnings
 
 
 def test_demand_above_capacity(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_demand_above_capacity(tmp_path: Path) -> None:
     assert topic == "demand above capacity" and place == "intersections[0] of the road network"
     assert "'mid'" in text and f"{(2 + 5 / 11.11) * (1 / 3 + 1 / 4):.0%} of the time" in text  # 143 %
     too_many = [entry(interval=2.0, endTime=-1)]
-    assert [doubt[0] for doubt in found(tmp_path / "3", both, too_many)] == ["demand above capacity"]
+    assert [warning[0] for warning in found(tmp_path / "3", both, too_many)] == ["demand above capacity"]
 
 
 KIND = VehicleKind(5, 2, 2, 4.5, 2, 4.5, 2.5, 11, 2)
@@ -233,12 +233,12 @@ def clean(tmp_path: Path) -> Path:
 
 def test_exit_codes(clean: Path, tmp_path: Path) -> None:
     ok = run(clean, "--strict")
-    assert ok.exit_code == 0 and "3 files: no faults, no doubts" in ok.output
+    assert ok.exit_code == 0 and "3 files: no faults, no warnings" in ok.output
     flow = clean / "flow_0.json"
     flows = json.loads(flow.read_bytes())
     flow.write_text(json.dumps([*flows, flows[0] | {"startTime": 999, "endTime": 999}]))
-    doubtful = run(clean)
-    assert doubtful.exit_code == 0 and "doubt: flow that starts after the horizon" in doubtful.output
+    warned = run(clean)
+    assert warned.exit_code == 0 and "warning: flow that starts after the horizon" in warned.output
     assert run(clean, "--strict").exit_code == 1
     flow.write_text(json.dumps([*flows, flows[0] | {"interval": -1}, flows[0] | {"route": []}]))
     report = tmp_path / "report.json"
@@ -252,7 +252,7 @@ def test_exit_codes(clean: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_many_alike_doubts_are_one_paragraph(clean: Path) -> None:
+def test_many_alike_warnings_are_one_paragraph(clean: Path) -> None:
     flow = clean / "flow_1.json"
     flows = json.loads(flow.read_bytes())
     late = [flows[0] | {"startTime": 999, "endTime": 999}] * 7
@@ -296,19 +296,19 @@ def test_bad_step(clean: Path) -> None:
 
 def test_small_networks_of_the_other_tests_are_sound(tmp_path: Path) -> None:
     roadnet = grid(2, 2, seed=1)
-    doubts = found(tmp_path, roadnet, demand(roadnet, 30, 100, seed=1))
-    assert {doubt[0] for doubt in doubts} <= {"demand above capacity"}
+    warnings = found(tmp_path, roadnet, demand(roadnet, 30, 100, seed=1))
+    assert {warning[0] for warning in warnings} <= {"demand above capacity"}
 
 
 NETWORKS = Path(__file__).parent / "networks"
 
 
 def test_where_no_intersection_is_virtual_routes_decide_what_is_reachable(tmp_path: Path) -> None:
-    """A cut-out of a city whose edges were made crossings."""
+    """A part cut out of a city, with crossings where it was cut."""
     report = check(FileToCheck(NETWORKS / "no_virtual" / "roadnet.json"))
-    topics = {doubt.topic for doubt in report.doubts}
+    topics = {warning.topic for warning in report.warnings}
     assert report.content["road_ends"] == 0 and report.faults == []
-    assert topics.isdisjoint({"unreachable road", "road without a way out", "road on no route"})
+    assert topics.isdisjoint({"unreachable road", "road without a path out", "road on no route"})
     net = json.loads((NETWORKS / "no_virtual" / "roadnet.json").read_bytes())
     ends = [each for each in net["intersections"] if not each["roadLinks"]]  # where nothing goes on
     net["roads"].append(
@@ -318,8 +318,12 @@ def test_where_no_intersection_is_virtual_routes_decide_what_is_reachable(tmp_pa
         }
     )  # fmt: skip
     (tmp_path / "roadnet.json").write_text(json.dumps(net))
-    doubts = [doubt for doubt in check(FileToCheck(tmp_path / "roadnet.json")).doubts if doubt.topic == "road on no route"]
-    assert [(doubt.place, doubt.text) for doubt in doubts] == [("roads[10]", "nothing leads onto 'alone' nor on from it")]
+    warnings = [
+        warning for warning in check(FileToCheck(tmp_path / "roadnet.json")).warnings if warning.topic == "road on no route"
+    ]
+    assert [(warning.place, warning.text) for warning in warnings] == [
+        ("roads[10]", "nothing leads onto 'alone' nor on from it")
+    ]
 
 
 def two_crossings(first_m: float, second_m: float, limit_mps: float) -> Any:
@@ -355,8 +359,8 @@ def two_crossings(first_m: float, second_m: float, limit_mps: float) -> Any:
     return net
 
 
-@pytest.mark.parametrize(("second_m", "doubtful"), [(5, True), (30, True), (45, True), (48, False), (60, False)])
-def test_an_approach_is_doubtful_where_cars_pass_a_red_light(tmp_path: Path, second_m: float, doubtful: bool) -> None:
+@pytest.mark.parametrize(("second_m", "warned"), [(5, True), (30, True), (45, True), (48, False), (60, False)])
+def test_an_approach_gets_a_warning_where_cars_pass_a_red_light(tmp_path: Path, second_m: float, warned: bool) -> None:
     """At 16.67 m/s: 30.9 m to brake and 16.7 m in the step before. The engine agrees: some of 20 cars pass, or none does."""
     passed = 0
     for metre in range(20):
@@ -365,24 +369,26 @@ def test_an_approach_is_doubtful_where_cars_pass_a_red_light(tmp_path: Path, sec
         engine = Engine(write(tmp_path / str(metre), net, [flow]))
         engine.step_many(200)
         passed += engine.finished_vehicle_count
-    doubts = [each for each in check(FileToCheck(tmp_path / "0" / "roadnet.json")).doubts if each.topic.startswith("approach")]
-    assert (passed > 0) == doubtful == bool(doubts)
-    if doubtful:
-        assert doubts[0].place == "roads[1].lanes[0]"
-        assert f"lane out_0 is {second_m:.1f} m long" in doubts[0].text and "up to 47.5 m to stop" in doubts[0].text
+    warnings = [
+        each for each in check(FileToCheck(tmp_path / "0" / "roadnet.json")).warnings if each.topic.startswith("approach")
+    ]
+    assert (passed > 0) == warned == bool(warnings)
+    if warned:
+        assert warnings[0].place == "roads[1].lanes[0]"
+        assert f"lane out_0 is {second_m:.1f} m long" in warnings[0].text and "up to 47.5 m to stop" in warnings[0].text
 
 
 def test_short_approaches_are_named_lane_by_lane() -> None:
     report = check(FileToCheck(NETWORKS / "short_approach" / "roadnet.json"))
-    doubts = [each for each in report.doubts if each.topic == "approach shorter than the braking distance"]
-    assert len(doubts) == 12 and "lane leg0_in_0 is 2.0 m long" in doubts[0].text
-    longer = check(FileToCheck(NETWORKS / "short_approach" / "roadnet.json"), interval_s=1.5).doubts
-    assert "up to 30.4 m" in next(each.text for each in longer if each.topic == doubts[0].topic)  # 13.7 + 1.5 * 11.11
+    warnings = [each for each in report.warnings if each.topic == "approach shorter than the braking distance"]
+    assert len(warnings) == 12 and "lane leg0_in_0 is 2.0 m long" in warnings[0].text
+    longer = check(FileToCheck(NETWORKS / "short_approach" / "roadnet.json"), interval_s=1.5).warnings
+    assert "up to 30.4 m" in next(each.text for each in longer if each.topic == warnings[0].topic)  # 13.7 + 1.5 * 11.11
 
 
 def test_a_demand_without_a_vehicle_is_said(tmp_path: Path) -> None:
-    doubts = found(tmp_path / "empty", line(), [])
-    assert ("demand without a vehicle", "whole file", "it holds no flow") in doubts
+    warnings = found(tmp_path / "empty", line(), [])
+    assert ("demand without a vehicle", "whole file", "it holds no flow") in warnings
     late = found(tmp_path / "late", line(), [entry(startTime=4000, endTime=4000)])
     assert ("demand without a vehicle", "whole file", "none of its 1 flows creates one within 3600 s") in late
     assert "demand without a vehicle" not in {topic for topic, _, _ in found(tmp_path / "one", line(), [entry()])}

@@ -86,7 +86,7 @@ def test_archive_files_and_other_engines(config: Path, tmp_path: Path) -> None:
 
 
 def test_a_changed_archive_is_refused(config: Path, tmp_path: Path) -> None:
-    """Whatever number in it is changed: an engine must never run on a state that no engine was in."""
+    """Whichever number in it is changed: an engine must never run on a state that no engine was in."""
     engine = Engine(config)
     run(engine, 30)
     path = tmp_path / "archive.json"
@@ -176,7 +176,7 @@ def test_replay(tmp_path: Path) -> None:
 
 
 def test_a_new_engine_takes_over_the_replay_of_an_old_one(tmp_path: Path) -> None:
-    """As in a program that makes an engine anew for each episode, while a variable still holds the last one."""
+    """As in a program that makes a new engine for each episode, while a variable still holds the last one."""
     flows = [{"vehicle": dict(CAR), "route": ["in_0", "out"], "interval": 1, "startTime": 0, "endTime": 0}]
     path = write(tmp_path, line(20.0), flows, saveReplay=True)
     old = Engine(path)
@@ -190,7 +190,7 @@ def test_a_new_engine_takes_over_the_replay_of_an_old_one(tmp_path: Path) -> Non
     old.set_replay_file("old.txt")
     old.next_step()
     new.set_replay_file("new.txt")
-    third = Engine(path)  # nobody writes to replay.txt any more
+    third = Engine(path)  # no engine writes to replay.txt any more
     for engine in (old, new, third):
         engine.next_step()
         engine.set_save_replay(False)

@@ -1,4 +1,4 @@
-"""Compiling: said on a terminal, once, and only what is used."""
+"""Compiling: reported once, on a terminal, and only of what is used."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ def compile_something() -> None:
     assert add(1) == 2
 
 
-@pytest.mark.parametrize(("stream", "told"), [(Terminal, True), (io.StringIO, False)])
-def test_a_terminal_is_told_once(stream: type[io.StringIO], told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit._notice, "is_told", False)
+@pytest.mark.parametrize(("stream", "shown"), [(Terminal, True), (io.StringIO, False)])
+def test_the_notice_is_shown_once_and_only_on_a_terminal(
+    stream: type[io.StringIO], shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jit._notice, "is_shown", False)
     monkeypatch.setattr(sys, "stderr", stream())
     compile_something()
     compile_something()
     text = sys.stderr.getvalue()  # type: ignore[attr-defined]
-    assert text.count("\n") == text.count("compiling the engine") == int(told)
+    assert text.count("\n") == text.count("compiling the engine") == int(shown)
 
 
 def test_other_sources_never_share_a_file_of_compiled_code(tmp_path: Path) -> None:
-    """Else processes that run two versions at once, as during an update, may each be given the other's code."""
+    """Otherwise processes that run two versions at once, as during an update, may each load the other's code."""
     (tmp_path / "some_kernel.py").write_text("def add(x):\n    return x + 1\n")
     spec = importlib.util.spec_from_file_location("some_kernel", tmp_path / "some_kernel.py")
     assert spec is not None and spec.loader is not None

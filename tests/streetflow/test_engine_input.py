@@ -300,7 +300,7 @@ def test_invalid_routes_are_warned_of_and_dropped_but_draw(tmp_path: Path) -> No
 
 
 def dead_end() -> Any:
-    """Lane 1's link to the second road is taken away where lane 0's leads on to a lane without a way on."""
+    """Lane 1's link to the second road is taken away where lane 0's leads on to a lane without a path onwards."""
     roadnet = copy.deepcopy(grid(2, 1))
     for intersection in roadnet["intersections"]:
         if intersection["id"] == "i_1_0":
@@ -316,7 +316,7 @@ def dead_end() -> Any:
 
 def test_dead_end_is_warned_of_and_stops_the_step_in_which_a_vehicle_gets_there(tmp_path: Path) -> None:
     stuck = flow(route=["r_-1_0_0", "r_0_0_0", "r_1_0_0"], interval=5, endTime=40)
-    with pytest.warns(InputWarning, match=r"dead end: \[0\]\.route: no way on from lane 'r_-1_0_0_1'"):
+    with pytest.warns(InputWarning, match=r"dead end: \[0\]\.route: no path onwards from lane 'r_-1_0_0_1'"):
         engine = Engine(write(tmp_path, dead_end(), [stuck]))
     assert engine.dead_ends == ((0, engine.lane_index["r_-1_0_0_1"]),)
     with pytest.raises(StepError, match=r"vehicle 'flow_0_\d' leaves lane 'r_-1_0_0_1'"):

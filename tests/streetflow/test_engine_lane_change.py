@@ -145,7 +145,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def until_change(engine: Engine) -> str:
-    """Step until somebody changes lanes; returns the owner's id."""
+    """Step until a vehicle changes lanes; returns the owner's id."""
     engine.set_tl_phase("i_0_0", 7)
     for _ in range(60):
         engine.next_step()
@@ -153,7 +153,7 @@ def until_change(engine: Engine) -> str:
         for name in on_lanes:
             if name.endswith("_shadow"):
                 return name.removesuffix("_shadow")
-    raise AssertionError("nobody has changed lanes")
+    raise AssertionError("no vehicle has changed lanes")
 
 
 def test_counts_include_shadows_and_lists_leave_them_out(config: Path) -> None:
@@ -204,12 +204,12 @@ def test_replay_shows_where_a_changing_vehicle_is(config: Path) -> None:
     engine.set_save_replay(False)
     lines = (config.parent / "replay.txt").read_text().splitlines()
     assert "_shadow" not in "".join(lines)
-    drawn = [v.split() for line in lines for v in line.split(";")[0].split(",") if f" {name} " in v]
-    changing = [v for v in drawn if v[4] != "0"]
+    seen = [v.split() for line in lines for v in line.split(";")[0].split(",") if f" {name} " in v]
+    changing = [v for v in seen if v[4] != "0"]
     assert {int(v[4]) for v in changing} == {beside - own}  # -1 inwards, 1 outwards
-    angle = float(drawn[0][2])
-    across = [math.sin(angle) * float(v[0]) - math.cos(angle) * float(v[1]) for v in drawn]  # m to the right
-    first = next(i for i, v in enumerate(drawn) if v[4] != "0")
+    angle = float(seen[0][2])
+    across = [math.sin(angle) * float(v[0]) - math.cos(angle) * float(v[1]) for v in seen]  # m to the right
+    first = next(i for i, v in enumerate(seen) if v[4] != "0")
     gone = [width - (across[-1] - x) * (beside - own) for x in across]
     assert gone[: first + 2] == pytest.approx([0.0] * first + [1.0, 2.0], abs=0.3)  # at least 1 m/s sideways
     assert all(after > before - 1e-9 for before, after in pairwise(gone[first:]))
@@ -264,9 +264,9 @@ def test_many_shadows_find_room(tmp_path: Path) -> None:
     assert one.get_vehicle_count() > 2 * INITIAL_SLOTS
 
 
-def test_nobody_yields_to_a_vehicle_that_has_gone(tmp_path: Path) -> None:
-    """Its slot still says whom it yielded to: that must not close a circle. It matters for owners that complete a change;
-    who yields on its way to the end of its route can't get there in the same step."""
+def test_no_vehicle_yields_to_one_that_has_left(tmp_path: Path) -> None:
+    """Its slot still holds the vehicle that it yielded to: that must not close a circle. It matters for owners that complete a
+    change; a vehicle that yields before the end of its route can't reach that end in the same step."""
     engine = Engine(write(tmp_path, grid(), demand(grid(), 20, 5)))
     engine.step_many(10)
     state = engine._tables.state
@@ -292,5 +292,5 @@ def test_lane_changing_is_off_unless_asked_for(config: Path, tmp_path: Path) -> 
     config.write_text(json.dumps({**content, "saveReplay": False}))
     engines = [Engine(config), Engine.from_files(tmp_path / "roadnet.json", tmp_path / "flow.json", seed=4)]
     for engine in engines:
-        with pytest.raises(AssertionError, match="nobody has changed lanes"):
+        with pytest.raises(AssertionError, match="no vehicle has changed lanes"):
             until_change(engine)

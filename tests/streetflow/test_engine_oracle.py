@@ -94,7 +94,7 @@ def test_whole_trajectories_are_equal(tmp_path: Path, case: int) -> None:
 
 @pytest.mark.parametrize(("n_columns", "n_rows", "n_lanes", "length_m", "seed"), [(2, 1, 2, 60.0, 18), (2, 1, 3, 40.0, 14)])
 def test_crowded_crossings(tmp_path: Path, n_columns: int, n_rows: int, n_lanes: int, length_m: float, seed: int) -> None:
-    """Short roads full of standing vehicles, everything green most of the time: who blocks whom decides who goes."""
+    """Short roads full of standing vehicles, most phases all green: which vehicle blocks which decides the order."""
     roadnet = grid(n_columns, n_rows, seed=seed, n_lanes=n_lanes, length_m=length_m)
     config = write(tmp_path, roadnet, demand(roadnet, 160, 140, seed=seed), seed=seed)
     engine, oracle = Engine(config), Oracle(tmp_path, seed=seed)
@@ -113,7 +113,7 @@ def test_crowded_crossings(tmp_path: Path, n_columns: int, n_rows: int, n_lanes:
 
 @pytest.mark.parametrize("long_first", [True, False])
 def test_of_leaders_at_one_distance_the_first_lane_link_wins(tmp_path: Path, long_first: bool) -> None:
-    """A lorry and a car stand on two lane links from one lane, their rears 8 m along each: whom does the next follow?"""
+    """A lorry and a car stand on two lane links from one lane, their rears 8 m along each: which one does the next follow?"""
     roadnet = line(100.0)
     mid, (lane_in, lane_out) = roadnet["intersections"][0], roadnet["roads"]
     roadnet["roads"].append({**lane_out, "id": "aside"})

@@ -71,7 +71,7 @@ def test_queue_discharges_at_saturation_flow(
     the gap is g = V * tau, so fronts are V * tau + l apart. (The soft braking rule asks for g >= V * D + m only:
     not binding while tau > D + m / V, as in all rows.) The queue stands on 900 m; the first 20 vehicles are
     left out, as they pass the end while the column is still closing up to its gaps. (Where tau is short for the
-    step, some get up to V with a larger gap and keep it, as nobody drives faster than V: see the next test.)
+    step, some get up to V with a larger gap and keep it, as no vehicle drives faster than V: see the next test.)
     """
     car = {**CAR, "headwayTime": headway_s, "length": length_m, "maxSpeed": top_mps}
     assert headway_s > step_s + car["minGap"] / top_mps
@@ -123,11 +123,11 @@ def test_gaps_in_a_standing_queue(tmp_path: Path, step_s: float) -> None:
 
 
 @pytest.mark.parametrize("red_from_step", range(2, 28))
-def test_red_light_stops_exactly_those_who_can_stop(tmp_path: Path, red_from_step: int) -> None:
+def test_red_light_stops_exactly_the_vehicles_that_can_stop(tmp_path: Path, red_from_step: int) -> None:
     """At full braking b a vehicle of speed u needs u * u / (2 b) metres. With more than that to the line it must
-    stop before it, and stays; with less it can't, and drives on. On the way to a stop it never brakes harder than b,
+    stop before it, and stays; with less it can't, and drives on. While it stops it never brakes harder than b,
     and in steps of D seconds from u to u - b D it covers (u - b D / 2) D metres, after which it needs exactly that
-    much less: what could stop at first still can after each step. A vehicle that drives on never comes to rest.
+    much less: a vehicle that could stop at first still can after each step. One that drives on never comes to rest.
     """
     length_m, braking = 150.0, 4.5
     car = {**CAR, "maxNegAcc": braking, "usualNegAcc": 2.5, "maxSpeed": 13.0}

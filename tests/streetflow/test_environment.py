@@ -78,7 +78,7 @@ def test_without_reset_the_first_run_is_the_same() -> None:
 
 
 def test_other_seed_other_run(tmp_path: Path) -> None:
-    """The seed draws entry lanes (and settles ties), so it shows where a movement may start from two lanes."""
+    """Entry lanes (and how ties are broken) depend on the seed, which shows where a movement may start from two lanes."""
     crossing = find_network("crossing")
     roadnet = json.loads(crossing.roadnet_file.read_text())
     for road_link in roadnet["intersections"][0]["roadLinks"]:

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and never in the place of something that isn't a file."""
+"""Files are written whole or not at all, and never replace something that isn't a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled code on disk: one door, seen changes of whatever is frozen into it, and no harm where it can't be kept."""
+"""Compiled code on disk: made in one place, made again when anything frozen into it changes, harmless without a cache."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
 
 @pytest.fixture
 def edited(warm: tuple[Path, dict[str, Any]], tmp_path: Path) -> tuple[Path, dict[str, Any]]:
-    """A copy of the copy with all its files' times, since numba looks at them."""
+    """A copy of the copy with the times of all its files, which numba compares."""
     folder, found = warm
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     return tmp_path, found
@@ -125,7 +125,7 @@ def edit(file: Path, old: str, new: str) -> None:
 
 
 def test_exchanged_sources_exchange_no_features(edited: tuple[Path, dict[str, Any]]) -> None:
-    """Whoever reads the source vector and the kernels that fill it in go by the same numbers, the cache notwithstanding."""
+    """The code that reads the source vector and the kernels that fill it in use the same numbers, even with a warm cache."""
     folder, found = edited
     file = folder / "streetflow" / "kernels" / "sources.py"
     for a, b in (("WAITING = 1", "WAITING_TIME = 2"), ("PASSED = 1", "PASSED_TRAVEL_TIME = 2")):
@@ -167,7 +167,7 @@ for package in (model.kernels, streetflow.kernels):
 
 def test_all_kernels_work_where_nothing_can_be_kept(tmp_path: Path) -> None:
     """A package that its user can't write to, and no home: numba refuses a cached function when it is made, in a traceback.
-    (Compiling a whole engine anew, as a command then does, takes too long for a test.)"""
+    (Compiling a whole engine again, as a command then does, takes too long for a test.)"""
     copy_packages(tmp_path, "streetflow", "model")
     for folder in (tmp_path, *tmp_path.rglob("*")):
         if folder.is_dir():

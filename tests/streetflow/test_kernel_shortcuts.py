@@ -1,4 +1,4 @@
-"""Cases in which a kernel answers without working a formula out: the formula gives the same."""
+"""Cases in which a kernel skips a formula: the formula gives the same result."""
 
 from __future__ import annotations
 

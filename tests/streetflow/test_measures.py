@@ -18,7 +18,7 @@ from tests.helpers.places import ROOT
 from tests.helpers.small_network import CAR, demand, grid, line, write
 from tests.streetflow.test_environment import stand_in  # noqa: F401  (a fixture)
 
-# On `line` at 10 m/s, from standing: 1, 4, 9, 16, 25 m after 1 to 5 s, then 10 m a second. The way is 1000 + 1 + 30 m; a
+# On `line` at 10 m/s, from standing: 1, 4, 9, 16, 25 m after 1 to 5 s, then 10 m a second. The path is 1000 + 1 + 30 m; a
 # trip ends in the step in which it is exceeded: 25 + 10 * (n - 5) > 1031 for the n-th, so n = 106, which starts 105 s on.
 SLOW = CAR | {"maxSpeed": 10.0}
 TRIP_S = 105
@@ -158,7 +158,7 @@ def test_trips_agree_with_the_engine(busy: Engine) -> None:
 
 
 def test_who_changes_lanes_is_one_vehicle(tmp_path: Path) -> None:
-    """Although the engine, as CityFlow does, drives two for the time of the change."""
+    """Although the engine, as CityFlow does, simulates two vehicles during the change."""
     roadnet = grid(2, 2, seed=3, length_m=250)
     flows = demand(roadnet, 150, 150, seed=3)
     engine = Engine(write(tmp_path, roadnet, flows, seed=1, rlTrafficLight=False, laneChange=True))
@@ -186,7 +186,7 @@ def test_trips_go_with_snapshots(busy: Engine, tmp_path: Path) -> None:
     assert equal(busy.trips(), before)
 
 
-def test_a_new_route_keeps_the_time_of_the_way_driven(tmp_path: Path) -> None:
+def test_a_new_route_keeps_the_time_of_the_path_driven(tmp_path: Path) -> None:
     """Turned from the road straight ahead to the one to the right, in the middle of the first road."""
     roadnet = grid(1, 1, seed=0)
     flow = [single(0) | {"route": ["r_-1_0_0", "r_0_0_0"]}]

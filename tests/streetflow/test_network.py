@@ -115,7 +115,7 @@ def test_gap_in_the_flow_files(two_folders: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.parametrize("entry", ["nowhere", "x" * 300, "~nobody-of-this-name/x", "file"])
-def test_listed_folder_that_cannot_be_read_is_told_when_networks_are_listed(
+def test_listed_folder_that_cannot_be_read_is_reported_when_networks_are_listed(
     two_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, entry: str
 ) -> None:
     (two_folders[0] / "file").touch()
@@ -126,7 +126,7 @@ def test_listed_folder_that_cannot_be_read_is_told_when_networks_are_listed(
 
 
 def test_a_folder_that_we_may_not_read(two_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As root may read anything, the refusal is played."""
+    """Root may read anything, so the refusal is simulated."""
     usual = Path.iterdir
 
     def refusing(folder: Path) -> Iterator[Path]:
@@ -145,7 +145,7 @@ def test_a_bad_data_set_does_not_hide_the_others(two_folders: tuple[Path, Path])
         assert [each.name for each in list_networks()] == ["crossing", "arterial", "Elsewhere", "LosAngeles"]
 
 
-def test_a_folder_without_flows_is_told(two_folders: tuple[Path, Path]) -> None:
+def test_a_folder_without_flows_is_reported(two_folders: tuple[Path, Path]) -> None:
     data_set(two_folders[0], "Bare", flows=0)
     data_set(two_folders[0], "LosAngeles", flows=0)  # the second folder's is whole
     fault = r"first/Bare: flow_0\.json: missing"

@@ -1,4 +1,4 @@
-"""A road network is read once and handed on; vehicles' ids are made and read in one place."""
+"""A road network is read once and passed on; vehicles' ids are made and read in one place."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ HORIZON_S = 700
 
 @pytest.fixture(scope="module")
 def recorded() -> tuple[Recorder, Engine, dict[int, dict[str, object]]]:
-    """A recorder over 700 s of the arterial, the engine, and what the engine said after some of the steps."""
+    """A recorder over 700 s of the arterial, the engine, and the state that it reported after some of the steps."""
     environment = Environment(find_network("arterial"), 0, horizon_s=HORIZON_S)
     engine = environment.engine
     assert isinstance(engine, Engine)
@@ -69,13 +69,13 @@ def test_positions_are_those_of_the_geometry(recorded) -> None:
     shapes = dict(
         zip((*network.roadnet.lane_ids, *network.link_ids), (*network.lane_shapes, *network.link_shapes), strict=True)
     )
-    for step, told in truth.items():
+    for step, state in truth.items():
         here = np.flatnonzero(recording.frame == step - 1)
         vehicles = np.searchsorted(recording.vehicle_first, here, side="right") - 1
         places = {recording.vehicle_ids[v]: recording.position_m[k] for v, k in zip(vehicles, here, strict=True)}
-        assert set(places) == set(told["speed"]) and len(places) > 10
+        assert set(places) == set(state["speed"]) and len(places) > 10
         for vehicle, place in places.items():
-            expected = point_at(shapes[told["drivable"][vehicle]], told["distance"][vehicle])
+            expected = point_at(shapes[state["drivable"][vehicle]], state["distance"][vehicle])
             assert place == pytest.approx(expected, abs=1e-6)
 
 
@@ -109,21 +109,21 @@ def test_chromium_shows_what_the_engine_had(recorded, step: int, tmp_path: Path)
     page = tmp_path / "replay.html"
     write_replay_page(recorder.recording(), engine.network, "a </script> title", page)
     shown = dumped(page, step - 1, tmp_path)
-    told = truth[step]
+    state = truth[step]
 
     speeds = {vehicle["id"]: vehicle["speed"] for vehicle in shown["vehicles"]}
-    assert set(speeds) == set(told["speed"])
+    assert set(speeds) == set(state["speed"])
     moving = sum(speed > 1 for speed in speeds.values())
     assert moving > 5
     # Seen speeds are displacements: on bends a little less than the engine's, which also averages over the second.
-    close = [abs(speeds[v] - told["speed"][v]) < 2.5 for v in speeds]
+    close = [abs(speeds[v] - state["speed"][v]) < 2.5 for v in speeds]
     assert sum(close) >= 0.9 * len(close)
 
     network = engine.network
     lane_links = {}
     for k, (number, _, lane_link) in enumerate(network.links):
         lane_links.setdefault((number, lane_link.start_lane), []).append(k)
-    is_open = opened(engine, told["phases"])
+    is_open = opened(engine, state["phases"])
     seen = {light["lane"]: light for light in shown["lights"]}
     assert len(seen) == len(lane_links)
     letters = set()

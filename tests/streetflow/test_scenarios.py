@@ -1,4 +1,4 @@
-"""The built-in networks: the same bytes for ever, valid, and hard enough to tell controllers apart."""
+"""The built-in networks: always the same bytes, valid, and hard enough to distinguish controllers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_bytes_never_change(name: str) -> None:
 
 
 def test_bytes_are_those_that_cityflow_read() -> None:
-    """The recordings in `tests/golden` are of these files: a generator that makes others no longer makes their networks."""
+    """The recordings in `tests/golden` are of these files: other bytes would be other networks than the recorded ones."""
     sums = dict(reversed(line.split()) for line in (HERE / "SHA256SUMS").read_text().splitlines())
     assert sums.keys() == {f"{name}/{file}.json" for name in NAMES for file in ("roadnet", "flow_0", "flow_1", "flow_2")}
     for file, recorded in sums.items():

@@ -1,4 +1,4 @@
-"""What an engine's seed draws (docs/engine.md), and what it doesn't."""
+"""What is random by an engine's seed (docs/engine.md), and what isn't."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_where_nothing_is_to_choose_every_seed_gives_the_same_run(tmp_path: Path
         assert engines[0].get_vehicle_distance() == engines[1].get_vehicle_distance()
 
 
-def test_reset_goes_on_with_the_generator_unless_told(tmp_path: Path) -> None:
+def test_reset_continues_the_generator_unless_it_is_seeded(tmp_path: Path) -> None:
     net = grid(n_lanes=3)
     engine = Engine(write(tmp_path, net, demand(net, 40, 60)))
 

@@ -1,4 +1,4 @@
-"""Renumbering vehicles changes where they lie in memory, and nothing else."""
+"""Renumbering vehicles changes where they are in memory, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tinylight check`: what is in road networks and demand, and what is wrong or doubtful in them."""
+"""`tinylight check`: what road networks and demand contain, with their faults and warnings."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -13,10 +13,10 @@ from tinylight.commands.options import JsonOption
 from tinylight.console import progress_bar, require_writable, say, show
 
 if TYPE_CHECKING:
-    from streetflow.check.check_roadnet import Doubt
+    from streetflow.check.check_roadnet import CheckWarning
     from streetflow.check.report import Report
 
-_SHOWN = 3  # places of a doubt
+_SHOWN = 3  # places listed under a topic of warnings
 _HEADINGS = {
     "flows": "flows",
     "vehicles": "vehicles",
@@ -39,13 +39,15 @@ def check(
             "it), or folders or names of networks.",
         ),
     ],
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything is doubtful.")] = False,
-    interval: Annotated[float, typer.Option(metavar="S", help="Step of the simulation, s: may jump over short flows.")] = 1.0,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if there are warnings.")] = False,
+    interval: Annotated[
+        float, typer.Option(metavar="S", help="Step of the simulation, s: a long one may miss short flows.")
+    ] = 1.0,
     json_file: JsonOption = None,
 ) -> None:
-    """Check CityFlow files: say what is in them, every fault, and everything doubtful.
+    """Check CityFlow files: show what they contain, every fault, and every warning.
 
-    Exit code 0: they can be run, though there may be doubts; 1: doubts, with --strict; 2: faults."""
+    Exit code 0: they can be run, though there may be warnings; 1: warnings, with --strict; 2: faults."""
     from streetflow.check import report as checks
     from streetflow.roadnet.config import check_interval
     from tinylight.json_file import write_json
@@ -66,10 +68,10 @@ def check(
     for report in reports:
         for place, fault in report.faults:
             say(f"fault: {report.file}: {f'{place}: ' if place else ''}{fault}", style="red")
-    _say_doubts([(Path(report.file).name, doubt) for report in reports for doubt in report.doubts])
-    faults, doubts = sum(len(each.faults) for each in reports), sum(len(each.doubts) for each in reports)
-    say(f"{len(reports)} file{'s' * (len(reports) != 1)}: {faults or 'no'} faults, {doubts or 'no'} doubts")
-    exit_code = 2 if faults else 1 if doubts and strict else 0
+    _say_warnings([(Path(report.file).name, warning) for report in reports for warning in report.warnings])
+    faults, warnings = sum(len(each.faults) for each in reports), sum(len(each.warnings) for each in reports)
+    say(f"{len(reports)} file{'s' * (len(reports) != 1)}: {faults or 'no'} faults, {warnings or 'no'} warnings")
+    exit_code = 2 if faults else 1 if warnings and strict else 0
     if json_file is not None:
         rows = [
             {
@@ -77,7 +79,7 @@ def check(
                 "kind": each.kind,
                 "content": each.content,
                 "faults": [{"place": place, "fault": fault} for place, fault in each.faults],
-                "doubts": [doubt._asdict() for doubt in each.doubts],
+                "warnings": [warning._asdict() for warning in each.warnings],
             }
             for each in reports
         ]
@@ -106,16 +108,16 @@ def _say_demands(reports: "Sequence[Report]") -> None:
     show(table)
 
 
-def _say_doubts(doubts: "Iterable[tuple[str, Doubt]]") -> None:
-    """One paragraph a topic, with its first places."""
+def _say_warnings(warnings: "Iterable[tuple[str, CheckWarning]]") -> None:
+    """One paragraph per topic, with its first places."""
 
-    def topic_of(pair: "tuple[str, Doubt]") -> str:
+    def topic_of(pair: "tuple[str, CheckWarning]") -> str:
         return pair[1].topic
 
-    for topic, group in groupby(sorted(doubts, key=topic_of), key=topic_of):
+    for topic, group in groupby(sorted(warnings, key=topic_of), key=topic_of):
         alike = list(group)
-        say(f"doubt: {topic} ({len(alike)}x)" if len(alike) > 1 else f"doubt: {topic}", style="yellow")
-        for file, doubt in alike[:_SHOWN]:
-            say(f"  {file}: {doubt.place}: {doubt.text}")
+        say(f"warning: {topic} ({len(alike)}x)" if len(alike) > 1 else f"warning: {topic}", style="yellow")
+        for file, warning in alike[:_SHOWN]:
+            say(f"  {file}: {warning.place}: {warning.text}")
         if len(alike) > _SHOWN:
             say(f"  and {len(alike) - _SHOWN} more (--json lists all)")

@@ -1,4 +1,4 @@
-"""Tries something out and goes back: snapshot, load, dump, load_from_file. CONFIG SIGNAL PLAN(json) STATE_FILE.
+"""Tries a phase and goes back: snapshot, load, dump, load_from_file. CONFIG SIGNAL PLAN(json) STATE_FILE.
 
 The plan: how many seconds each phase is held, and the phases.
 """

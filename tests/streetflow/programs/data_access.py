@@ -1,4 +1,4 @@
-"""Reads everything that the engine tells, step by step, and adds it up: CONFIG STEPS."""
+"""Reads all that the engine reports, step by step, and adds it up: CONFIG STEPS."""
 
 import sys
 

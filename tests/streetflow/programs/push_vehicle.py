@@ -1,4 +1,4 @@
-"""Adds a vehicle by hand, sends it another way, follows it to its end: CONFIG SIGNAL."""
+"""Adds a vehicle by hand, gives it another route, follows it to its end: CONFIG SIGNAL."""
 
 import sys
 

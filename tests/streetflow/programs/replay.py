@@ -1,4 +1,4 @@
-"""Records a replay, pauses it, goes on in a second file; then reads both as the viewer does: CONFIG FOLDER."""
+"""Records a replay, pauses it, continues in a second file; then reads both as the viewer does: CONFIG FOLDER."""
 
 import json
 import sys
