@@ -1,6 +1,6 @@
-"""Whether the names of this project's packages lead to these packages, and not to a file of the user's that Python finds first.
+"""Whether the names of this project's packages lead to these packages, not to a user's file that Python finds first.
 
-Needs the standard library alone: it is asked before anything else is imported.
+Needs only the standard library: it runs before anything else is imported.
 """
 
 import sys
@@ -11,12 +11,12 @@ MARKS = {"streetflow": "errors.py", "model": "policy", "firmware": "generator", 
 
 
 def shadowed() -> str | None:
-    """What stands in the way of one of the packages, and the remedy; None if nothing does. Nothing is imported."""
+    """A file that hides one of the packages, and the remedy; None if there is none. Nothing is imported."""
     for name, mark in MARKS.items():
         module = sys.modules.get(name)
         spec = find_spec(name) if module is None else module.__spec__
         if spec is None:
-            continue  # not there at all, which an import says well enough
+            continue  # missing altogether: the import's own error is clear enough
         folders = list(spec.submodule_search_locations or ())
         if not any((Path(folder) / mark).exists() for folder in folders):
             return in_the_way(spec.origin or folders[0], name)

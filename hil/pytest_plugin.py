@@ -49,8 +49,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="BOARD",
         help="run the tests that need a board on this one: simavr (emulated ATmega328P), host (the firmware built for this "
         "machine), a serial port or pyserial URL such as /dev/ttyUSB0, or auto, which finds the port. Without it they are "
-        "skipped; a board that was asked "
-        "for and isn't there is a failure.",
+        "skipped; a board that is named "
+        "here and missing is a failure.",
     )
     group.addoption(
         "--hil-network",
@@ -97,18 +97,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
-    """With -n alone, tests are dealt out by groups, so that those of one port run in one worker."""
+    """With only -n, tests are distributed by groups, so that those of one port run in one worker."""
     several = getattr(config.option, "numprocesses", None) is not None
     if several and _is_port(config) and config.option.dist == "no" and not config.option.distload:
         config.option.dist = GROUPED
     if getattr(config, "workerinput", {}).get(GROUPED):
-        config.option.loadgroup = True  # a worker has read the command line anew
+        config.option.loadgroup = True  # a worker parses the command line again
     return (yield)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tells a worker of pytest-xdist how tests are dealt out."""
+    """Passes on to a worker of pytest-xdist how tests are distributed."""
     node.workerinput[GROUPED] = node.config.option.dist == GROUPED
 
 
@@ -126,8 +126,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _put_into_group(item: pytest.Item) -> None:
-    """As pytest-xdist does with its mark xdist_group: by the end of the test's id. Its version 3.8 sets the attribute that ids
-    had before pytest 9.2, so that with that one its groups are without effect."""
+    """As pytest-xdist does with its mark xdist_group: by a suffix of the test's id. Its version 3.8 sets the attribute that
+    held the id before pytest 9.2, so with pytest 9.2 its own groups have no effect."""
     nodeid: Any = f"{item.nodeid}@{GROUP}"
     if hasattr(item, "_id"):
         item._id = type(item._id).parse(nodeid)
@@ -136,7 +136,7 @@ def _put_into_group(item: pytest.Item) -> None:
 
 
 def _is_port(config: pytest.Config) -> bool:
-    """Whether the board is behind a port, which one process at a time can open."""
+    """Whether the board is behind a port, which only one process at a time can open."""
     board = config.getoption("--hil")
     return board is not None and board not in EMULATED
 
@@ -147,14 +147,14 @@ def _ungrouped(config: pytest.Config) -> bool:
 
 
 def _uses_our_fixture(item: pytest.Item) -> bool:
-    """Whether a fixture of this plugin is asked for, and not another one (or a parameter) of the same name."""
+    """Whether the test uses a fixture of this plugin, and not another one (or a parameter) of the same name."""
     definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
     used = FIXTURES & set(getattr(item, "fixturenames", ()))
     return any(name in definitions and definitions[name][-1].func.__module__ == __name__ for name in used)
 
 
 @contextmanager
-def _bad_input_told(config: pytest.Config) -> Iterator[None]:
+def _bad_input_reported(config: pytest.Config) -> Iterator[None]:
     """Bad input fails the test with the one line that says what is wrong, as the command line does."""
     from hil.build.firmware import BuildError
     from streetflow.errors import InputError, fields_from
@@ -165,11 +165,11 @@ def _bad_input_told(config: pytest.Config) -> Iterator[None]:
     except BuildError as fault:
         raise pytest.fail.Exception(str(fault), pytrace=False) from None
     except InputError as fault:
-        raise pytest.fail.Exception(_told(fault, config), pytrace=False) from None
+        raise pytest.fail.Exception(_with_option(fault, config), pytrace=False) from None
 
 
-def _told(fault: "InputError", config: pytest.Config) -> str:
-    """The fault with the option's name in front of an option's value."""
+def _with_option(fault: "InputError", config: pytest.Config) -> str:
+    """The fault; where it starts with an option's value, with the option's name in front."""
     values = {name: config.getoption(name) for name in OPTIONS.values()}
     option = next((name for name, value in values.items() if value and Path(str(value)) == Path(fault.file)), None)
     shared = option == OPTIONS["board"] and IN_USE in fault.fault and _ungrouped(config)
@@ -191,7 +191,7 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
     option = request.config.getoption
     network, board = option("--hil-network"), option("--hil")
     policy = option("--hil-policy")
-    with _bad_input_told(request.config):
+    with _bad_input_reported(request.config):
         for name in OPTIONS.values():
             if option(name) == "":
                 raise InputError(name, "", "has no value")
@@ -210,14 +210,14 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
 
 @pytest.fixture(scope="session")
 def board(request: pytest.FixtureRequest, hil_job: "Job") -> Iterator["Board"]:
-    """The board that was asked for, open, greeted, holding the firmware of the policy."""
+    """The requested board, open, with the handshake done, holding the firmware of the policy."""
     from hil.boards import open_board
     from hil.loop.job import build
     from hil.wire.link import Link
     from hil.wire.probe import handshake_fault
     from hil.words import named
 
-    with _bad_input_told(request.config):
+    with _bad_input_reported(request.config):
         firmware, _ = build(hil_job)
         opened = open_board(hil_job.board, firmware, f_cpu_hz=hil_job.f_cpu_hz, baud=hil_job.baud)
     with opened:
@@ -237,7 +237,7 @@ def closed_loop(request: pytest.FixtureRequest, hil_job: "Job") -> Callable[...,
         job = replace(hil_job, **changes)  # type: ignore[arg-type]
         shared = job.board == hil_job.board and job.board not in EMULATED  # a port can't be opened twice
         opened = request.getfixturevalue("board") if shared else None
-        with _bad_input_told(request.config):
+        with _bad_input_reported(request.config):
             verdict = run_job(job, opened=opened)
         verdict = verdict.naming(OPTIONS)
         for check in verdict.checks:

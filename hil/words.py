@@ -1,4 +1,4 @@
-"""Words of messages: numbers with their nouns, and what a field is called where its value came from."""
+"""Wording of messages: numbers with their nouns, and fields by the name of the option that set them."""
 
 import re
 from collections.abc import Mapping

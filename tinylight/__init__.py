@@ -9,7 +9,7 @@ __version__: str
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> str:
-        """`__version__`, when it is asked for: the traffic engine, which has it, takes its time to import."""
+        """`__version__`, looked up on first access: it comes from the traffic engine, which is slow to import."""
         if name == "__version__":
             from streetflow import __version__
 

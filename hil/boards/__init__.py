@@ -17,14 +17,14 @@ EMULATED = ("simavr", "host")  # boards that need no port
 
 
 class BuiltFirmware(Protocol):
-    """What a board needs of `hil.build.firmware.Firmware`: the ELF file, or the native program."""
+    """The part of `hil.build.firmware.Firmware` that a board needs: the ELF file, or the native program."""
 
     @property
     def elf(self) -> Path: ...
 
 
 def require_board(name_or_url: str) -> None:
-    """InputError for the name of a board that can't be there; the board isn't opened."""
+    """InputError for a name that can't be a board's; the board isn't opened."""
     if name_or_url not in (*EMULATED, AUTO):
         require_port(name_or_url)
 
@@ -32,8 +32,8 @@ def require_board(name_or_url: str) -> None:
 def open_board(name_or_url: str, firmware: BuiltFirmware | None, *, f_cpu_hz: int, baud: int) -> Board:
     """The board of that name, open: `simavr`, `host`, or a serial port or pyserial URL.
 
-    A real board is not flashed here: it must already run the firmware (the handshake finds out). InputError where the
-    board can't be had.
+    A real board is not flashed here: it must already run the firmware (the handshake checks that). InputError where the
+    board can't be opened.
     """
     board: Board
     if name_or_url == "simavr":

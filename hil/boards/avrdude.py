@@ -1,4 +1,4 @@
-"""Puts a firmware on an Arduino: avrdude talks to the bootloader, which is deaf again about a second after a reset."""
+"""Puts a firmware on an Arduino: avrdude talks to the bootloader, which listens for about a second after a reset."""
 
 import re
 import shutil
@@ -9,11 +9,11 @@ from hil.boards.serial import SerialBoard
 from streetflow.errors import InputError
 
 BOOTLOADER_BAUD = 115_200  # of the Uno's optiboot; the older one of many Nanos has 57,600
-ATTEMPTS = 2  # that avrdude may make to reach the bootloader, 6 s each; it would make 10
+ATTEMPTS = 2  # of avrdude to reach the bootloader, 6 s each; its own default is 10
 NOT_IN_SYNC = re.compile(r"attempt (\d+) of \d+: not in sync")
 NO_ANSWER = (
     "the bootloader doesn't answer. Usual causes: it has another speed (--upload-baud 57600 for many Nanos); the board is at "
-    "another port; another program reads this one; the chip has no bootloader (it takes a programmer, then); or nothing "
+    "another port; another program reads this one; the chip has no bootloader (then it needs a programmer); or nothing "
     "resets it: press reset as the upload begins"
 )
 
@@ -37,7 +37,7 @@ def upload(hex_file: Path, port: str, *, bootloader_baud: int = BOOTLOADER_BAUD)
         bootloader_baud: The bootloader's line rate, which is not the firmware's.
 
     Raises:
-        InputError: nothing answers, or the upload failed: with what avrdude said. `require_upload` has the other causes.
+        InputError: nothing answers, or the upload failed; the message quotes avrdude. See `require_upload` for other causes.
     """
     command = ["avrdude", "-q", "-p", "atmega328p", "-c", "arduino", "-P", port, "-b", str(bootloader_baud), "-D"]
     command += ["-U", f"flash:w:{hex_file}:i"]

@@ -1,4 +1,4 @@
-"""What every board can do. A board moves bytes and tells when; it knows nothing of frames beyond their 0x00 delimiter."""
+"""What every board can do. A board moves bytes and records when; of frames it knows only their 0x00 delimiter."""
 
 import math
 from abc import ABC, abstractmethod
@@ -31,18 +31,18 @@ class Board(ABC):
     clock: ClassVar[Literal["cycles", "wall"]]
     # How long after opening (or a reset) the firmware may take until it answers, microseconds.
     boot_us: ClassVar[float]
-    # How often a board that boots is asked whether it is there.
+    # How often a booting board is asked whether it is there.
     hello_interval_us: float = 250_000
     # A byte's time on the line, microseconds; 0 where there is no line.
     byte_us: float = 0.0
-    # After so long a silence nothing of a frame that had begun is still on its way.
+    # After a silence of this length, no part of a frame that had begun is still in transit.
     settle_us: float = 0.0
-    # How long the firmware may think before it answers, as long as no answer has been seen.
+    # How long the firmware may compute before it answers; used until a first answer has been seen.
     first_turnaround_us: float = math.inf
 
     @abstractmethod
     def open(self) -> None:
-        """Get hold of the board and start its firmware. InputError where that can't be."""
+        """Open the board and start its firmware. InputError where that isn't possible."""
 
     @property
     @abstractmethod
@@ -50,7 +50,7 @@ class Board(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of everything; may be called twice."""
+        """Release everything; may be called twice."""
 
     @abstractmethod
     def write(self, data: bytes) -> None:
@@ -58,7 +58,7 @@ class Board(ABC):
 
     @abstractmethod
     def read(self, deadline_us: float) -> bytes:
-        """What has arrived, as soon as something has, up to the end of one frame at most; b"" at the deadline."""
+        """Returns as soon as something has arrived, up to the end of one frame at most; b"" at the deadline."""
 
     @abstractmethod
     def now_us(self) -> float:
@@ -66,7 +66,7 @@ class Board(ABC):
 
     @abstractmethod
     def drain(self) -> int:
-        """Throw away what has arrived and was not read; returns how many bytes, where that can be told."""
+        """Throw away what has arrived and was not read; returns how many bytes, where that is known."""
 
     @abstractmethod
     def reset(self) -> None:
@@ -81,7 +81,7 @@ class Board(ABC):
         return None
 
     def diagnosis(self) -> str:
-        """What the board knows of why it may be silent, as a phrase; "" if it knows nothing."""
+        """Why the board may be silent, as far as it knows, as a phrase; "" if it knows nothing."""
         return ""
 
     def __enter__(self) -> Self:

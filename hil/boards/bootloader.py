@@ -1,4 +1,4 @@
-"""The Arduino Uno's bootloader (optiboot, 115200 baud), from wherever this machine has it."""
+"""The Arduino Uno's bootloader (optiboot, 115200 baud), found on this machine."""
 
 import os
 from pathlib import Path
@@ -8,11 +8,11 @@ from streetflow.errors import InputError
 
 NAME = "optiboot/optiboot_atmega328.hex"
 FLASH_BYTES = 32_768
-BOOT_SECTIONS_BYTES = (512, 1024, 2048, 4096)  # what the fuses BOOTSZ can set aside at the flash's end
+BOOT_SECTIONS_BYTES = (512, 1024, 2048, 4096)  # that the fuses BOOTSZ can reserve at the end of the flash
 
 
 def find_bootloader() -> Path:
-    """Of the Debian package arduino-core-avr, of PlatformIO's or of the Arduino IDE's packages. InputError if none is there."""
+    """From the Debian package arduino-core-avr, or from PlatformIO's or the Arduino IDE's packages. InputError without any."""
     home = Path(os.path.expanduser("~"))  # which stays "~" where no home folder is known
     core = Path(os.environ.get("PLATFORMIO_CORE_DIR") or home / ".platformio")
     candidates = [

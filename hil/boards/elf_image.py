@@ -23,7 +23,7 @@ class ElfImage:
 
     @property
     def heap_start(self) -> int | None:
-        """RAM address of the first byte behind the statics; None without such a symbol."""
+        """RAM address of the first byte after the statics; None without such a symbol."""
         for name in ("__heap_start", "_end"):
             if name in self.symbols:
                 return self.symbols[name] - RAM_BASE
@@ -31,7 +31,7 @@ class ElfImage:
 
 
 def read_elf(file: Path) -> ElfImage:
-    """Read an AVR program. InputError where the file is missing, no AVR ELF file, or sets EEPROM contents."""
+    """Read an AVR program. InputError where the file is missing, is not an AVR ELF file, or sets EEPROM contents."""
     try:
         with file.open("rb") as stream:
             elf = ELFFile(stream)

@@ -2,10 +2,10 @@
 
 What an Uno does when its port is opened happens here too: it resets (unless HUPCL was off at the last close), the bootloader
 listens for a second, then the program in flash starts. The line runs at the rate to which the port is set, so a wrong baud rate
-gives the garbage that it gives on a desk. What is flashed stays until this process ends.
+gives the same garbage as on a real board. What is flashed stays until this process ends.
 
-One liberty: optiboot is deaf for its first 0.4 s, while it blinks. On a desk avrdude then tries again with another reset
-through DTR; a pseudo-terminal has no DTR, so that time passes at once here, before anything that is sent gets to the chip.
+One deviation: optiboot doesn't listen for its first 0.4 s, while it blinks. With a real board avrdude then tries again with
+another reset through DTR; a pseudo-terminal has no DTR, so here that time is skipped before any sent byte reaches the chip.
 """
 
 import time
@@ -17,22 +17,22 @@ from hil.boards.simavr import SimavrBoard
 
 DEAF_US = 400_000  # optiboot's three blinks take 6 * 62.5 ms
 SLICE_US = 2_000  # the chip runs at most so far ahead before the port is looked at again
-LAG_LIMIT_US = 20_000  # where this machine was away for longer, the chip's time stands still instead of racing
-TAKE_BYTES = 64  # from the port at once, while the line is free: what is not taken yet, the writer's side holds
+LAG_LIMIT_US = 20_000  # after a longer stall of this process the chip's clock skips the gap instead of catching up
+TAKE_BYTES = 64  # read from the port at a time, while the line is free; the rest waits on the writer's side
 BUSY_WAIT_S, IDLE_WAIT_S = 0.0005, 0.005
 BUSY_US = 50_000  # how long after the last byte the line counts as busy
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class EmulatedUno:
-    """Ties an open `SimavrBoard` to a pseudo-terminal and to the machine's clock. `tell` hears what happens, in words."""
+    """Ties an open `SimavrBoard` to a pseudo-terminal and to the machine's clock. `report` gets each event as text."""
 
-    def __init__(self, chip: SimavrBoard, port: PseudoTerminal, tell: Tell = lambda text: None) -> None:
+    def __init__(self, chip: SimavrBoard, port: PseudoTerminal, report: Report = lambda text: None) -> None:
         self.chip = chip
         self.port = port
         self.resets = 0
-        self._tell = tell
+        self._report = report
         self._dead = False
         self._dtr_is_up = False
         self._last_byte_us = 0.0
@@ -41,7 +41,7 @@ class EmulatedUno:
         self._synchronise()
 
     def run(self) -> None:
-        """Lives until `stop` is called (from another thread or a signal handler)."""
+        """Runs until `stop` is called (from another thread or a signal handler)."""
         while not self._stop:
             self.turn()
 
@@ -54,31 +54,31 @@ class EmulatedUno:
             for change in self.port.changes():
                 self._port_opened() if change == "opened" else self._port_closed()
             if self._dead:
-                self.port.receive(TAKE_BYTES)  # nobody listens
+                self.port.receive(TAKE_BYTES)  # a dead chip: the bytes are lost
             else:
                 self._pass_on_requests()
                 self._catch_up()
         except BoardDied as death:
             self._dead = True
-            self._tell(f"{death}; it stays dead until the port is opened again")
+            self._report(f"{death}; it stays dead until the port is opened again")
         busy = not self._dead and self.chip.now_us() - self._last_byte_us < BUSY_US
         self.port.wait(BUSY_WAIT_S if busy else IDLE_WAIT_S)
 
     def _port_opened(self) -> None:
         was_up, self._dtr_is_up = self._dtr_is_up, True
         if was_up:
-            self._tell("port opened; no reset, since DTR was left up (HUPCL is off)")
+            self._report("port opened; no reset, since DTR was left up (HUPCL is off)")
         else:
             self.resets += 1
             self._dead = False
             self.chip.reset()
             self._run_to(self.chip.now_us() + DEAF_US)
             self._synchronise()
-            self._tell("port opened: reset")
+            self._report("port opened: reset")
 
     def _port_closed(self) -> None:
         self._dtr_is_up = not self.port.drops_dtr_on_close
-        self._tell("port closed")
+        self._report("port closed")
 
     def _pass_on_requests(self) -> None:
         if self.chip.line_free_us > self.chip.now_us() + SLICE_US:
@@ -109,5 +109,5 @@ class EmulatedUno:
         return time.monotonic_ns() / 1000 + self._chip_ahead_us
 
     def _synchronise(self) -> None:
-        """The chip's now is the machine's now."""
+        """Sets the chip's present to the machine's present."""
         self._chip_ahead_us = self.chip.now_us() - time.monotonic_ns() / 1000

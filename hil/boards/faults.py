@@ -44,11 +44,11 @@ class WrongPolicy(LinkError):
 
 
 class WrongFirmware(LinkError):
-    """The board holds the policy, but in a firmware built otherwise than the run takes for granted."""
+    """The board holds the policy, but its firmware was built with other settings than the run expects."""
 
     def __init__(self, differences: Sequence[str]) -> None:
         """`differences`: what differs, each with both values."""
-        super().__init__(f"the board's firmware was built otherwise: {'; '.join(differences)}")
+        super().__init__(f"the board's firmware was built with other settings: {'; '.join(differences)}")
 
 
 class BoardDied(LinkError):

@@ -40,7 +40,7 @@ Choose = Callable[[Sequence[Candidate]], Candidate]
 
 
 def candidates() -> list[Candidate]:
-    """All ports with a USB id that we know, by name."""
+    """All ports with a known USB id, sorted by name."""
     found = [
         Candidate(port.device, BOARDS[(port.vid, port.pid)]) for port in list_ports.comports() if (port.vid, port.pid) in BOARDS
     ]
@@ -48,7 +48,7 @@ def candidates() -> list[Candidate]:
 
 
 def find_port(choose: Choose | None = None) -> Candidate:
-    """The board's port. Where there are several, `choose` is asked; InputError without it, and where there is none."""
+    """The board's port. Where there are several, `choose` picks one; InputError without `choose`, and without any board."""
     found = candidates()
     if not found:
         raise InputError(AUTO, "", f"no port looks like a board: {ports_present()}")

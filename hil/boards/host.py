@@ -31,7 +31,7 @@ class HostBoard(Board):
 
     clock: ClassVar[Literal["cycles", "wall"]] = "wall"
     settle_us: float = 30_000  # a busy machine may leave a process waiting so long
-    boot_us: ClassVar[float] = 10_000_000  # a sanitized program on a busy machine
+    boot_us: ClassVar[float] = 10_000_000  # for a sanitized program on a busy machine
 
     def __init__(self, program: Path) -> None:
         self.name = "host"
@@ -41,13 +41,13 @@ class HostBoard(Board):
         self._stderr: IO[bytes] | None = None
         self._timing = WallClockTiming()
         self._held = b""
-        self._told = False  # whether a fault has been raised already
+        self._reported = False  # whether a fault has been raised already
 
     def open(self) -> None:
         self.close()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the board; a pipe could fill up and block
         self._held = b""
-        self._told = False
+        self._reported = False
         self._timing = WallClockTiming()
         try:
             self._process = subprocess.Popen(
@@ -72,7 +72,7 @@ class HostBoard(Board):
         try:
             if process is not None:
                 _end(process)
-                if not self._told:
+                if not self._reported:
                     self._check_report()
         finally:
             if self._stderr is not None:
@@ -134,17 +134,17 @@ class HostBoard(Board):
         return self._process
 
     def _check_report(self) -> None:
-        """A sanitizer that only reports must pass neither for silence nor for success."""
+        """Raises BoardDied for a sanitizer that reports and lets the program run on: neither silence nor success."""
         assert self._stderr is not None
         if os.fstat(self._stderr.fileno()).st_size:
-            self._told = True
+            self._reported = True
             raise BoardDied(f"host: the firmware reported a fault\n{_report(self._stderr)}")
 
     def _death(self, process: subprocess.Popen[bytes]) -> BoardDied:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(QUIT_PATIENCE_S)
         assert self._stderr is not None
-        self._told = True
+        self._reported = True
         report = _report(self._stderr) or "(nothing on stderr)"
         return BoardDied(f"host: the firmware's program ended with status {process.returncode}\n{report}")
 

@@ -12,7 +12,7 @@ RECORD_OVERHEAD_BYTES = 5  # length, address (2), type, checksum
 
 @dataclass(frozen=True)
 class HexImage:
-    """`chunks` are (byte address, bytes) in the file's order, adjacent records joined; `start` is the entry point, if told."""
+    """`chunks` are (byte address, bytes) in the file's order, adjacent records joined; `start` is the entry point, if given."""
 
     chunks: tuple[tuple[int, bytes], ...]
     start: int | None
@@ -55,7 +55,7 @@ def _record(file: Path, number: int, line: str) -> tuple[int, int, bytes]:
     except ValueError:
         content = b""
     if not line.startswith(":") or len(content) < RECORD_OVERHEAD_BYTES or len(content) != RECORD_OVERHEAD_BYTES + content[0]:
-        raise InputError(file, place, "is no Intel HEX record")
+        raise InputError(file, place, "is not an Intel HEX record")
     if sum(content) % 256:
         raise InputError(file, place, "has a wrong checksum")
     if content[3] > LINEAR_START:

@@ -23,7 +23,7 @@ class PortServer:
     """Listens from the start; `run` serves. `address` is where, as host and port."""
 
     def __init__(self, port: str, host: str, number: int) -> None:
-        """InputError where the port can't be opened, or nobody can listen there."""
+        """InputError where the port can't be opened, or the address can't be listened on."""
         self.port = port
         self._stop = False
         self._open().close()
@@ -71,7 +71,7 @@ class PortServer:
 
 
 class _Sender:
-    """What PortManager writes its own messages to."""
+    """Receives PortManager's own messages."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection

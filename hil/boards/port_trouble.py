@@ -13,11 +13,11 @@ from streetflow.near import did_you_mean
 
 NO_PORT = "is not a serial port"
 NETWORK_SCHEMES = ("socket", "rfc2217")  # URLs that need a host and a port
-OTHER_BOARDS = ("simavr", "host", "auto")  # what a mistyped board may have been meant for
+OTHER_BOARDS = ("simavr", "host", "auto")  # candidates for "did you mean"
 
 
 def is_no_port(url: str) -> bool:
-    """Whether something else is there, such as a file."""
+    """Whether the path leads to something else, such as a file."""
     return os.path.exists(url) and not Path(url).is_char_device()
 
 
@@ -27,7 +27,7 @@ def is_network(url: str) -> bool:
 
 
 def require_port(url: str) -> None:
-    """InputError for a port that can't be there: a name that nothing in /dev has, a URL of the network without host or port.
+    """InputError for a port that can't exist: a name without a device, a network URL without host or port.
     Whether it can be opened is another matter."""
     if "://" in url:
         fault = _url_fault(url)
@@ -38,7 +38,7 @@ def require_port(url: str) -> None:
 
 
 def _url_fault(url: str) -> str:
-    """What a network's URL lacks, "" if nothing or if it is of another kind."""
+    """What a network URL lacks, "" if nothing or if it is a URL of another kind."""
     if not is_network(url):
         return ""
     form = f"{url.partition('://')[0].lower()}://HOST:PORT"
@@ -79,11 +79,11 @@ def ports_present() -> str:
     ports = [f"{port.device} ({port.description})" for port in list_ports.comports()]
     if not ports:
         return "no serial port is present; is the board plugged in?"
-    return "present are " + ", ".join(ports)
+    return "the ports present are " + ", ".join(ports)
 
 
 def held_by(url: str) -> str:
-    """ "Who has the port, where /proc tells, as the end of a message; else ""."""
+    """Which processes hold the port, where /proc shows it, as the end of a message; else ""."""
     if not Path(url).exists():
         return ""
     target = os.path.realpath(url)

@@ -1,7 +1,7 @@
 """Our own pseudo-terminal: the emulated board's end of a serial port that any program can open.
 
-Linux only: the kernel tells through inotify each time that somebody opens or closes the port, and through the terminal's
-settings which baud rate was chosen.
+Linux only: the kernel reports through inotify each time that a program opens or closes the port, and the terminal's settings
+show which baud rate was chosen.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ class PseudoTerminal:
                 raise
 
     def close(self) -> None:
-        """Takes the port and its link away."""
+        """Removes the port and its link."""
         if self.link is not None:
             with contextlib.suppress(OSError):
                 if os.readlink(self.link) == self.name:
@@ -61,7 +61,7 @@ class PseudoTerminal:
 
     @property
     def is_open(self) -> bool:
-        """Whether anybody has the port open, as of the last `changes`."""
+        """Whether any program has the port open, as of the last `changes`."""
         return self._openers > 0
 
     def changes(self) -> list[str]:
@@ -84,7 +84,7 @@ class PseudoTerminal:
 
     @property
     def baud(self) -> int:
-        """The rate that the port is set to; those without a name of their own included."""
+        """The rate that the port is set to, non-standard rates included."""
         settings = bytearray(TERMIOS2_BYTES)
         fcntl.ioctl(self._master, TCGETS2, settings)
         return int.from_bytes(settings[TERMIOS2_OUTPUT_SPEED_AT : TERMIOS2_OUTPUT_SPEED_AT + 4], "little")
@@ -98,25 +98,25 @@ class PseudoTerminal:
         """At most `limit` bytes that were written to the port."""
         try:
             return os.read(self._master, limit)
-        except OSError:  # nothing there, or nobody
+        except OSError:  # no data, or no program at the other end
             return b""
 
     def send(self, data: bytes) -> None:
-        """Bytes to whoever has the port open; what nobody takes is lost, as on a wire."""
+        """Sends bytes to the program that has the port open; what none reads is lost, as on a wire."""
         with contextlib.suppress(OSError):
             os.write(self._master, data)
 
     def wait(self, timeout_s: float) -> None:
-        """Until something comes, the port is opened or closed, or the time is over."""
+        """Waits until data comes, the port is opened or closed, or the time is over."""
         poller = select.poll()
         poller.register(self._notices, select.POLLIN)
-        if self.is_open:  # a closed port's hang-up would be told without end
+        if self.is_open:  # a closed port's hang-up would be reported over and over
             poller.register(self._master, select.POLLIN)
         poller.poll(timeout_s * 1000)
 
 
 def _watch(name: str) -> int:
-    """An inotify handle that tells when the file is opened and closed."""
+    """An inotify handle that reports when the file is opened and closed."""
     library = ctypes.CDLL(None, use_errno=True)
     handle = int(library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
     if handle < 0 or library.inotify_add_watch(handle, name.encode(), IN_OPEN | IN_CLOSE_WRITE | IN_CLOSE_NOWRITE) < 0:

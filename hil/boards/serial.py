@@ -1,6 +1,6 @@
 """A real board, or anything else that pyserial opens: /dev/ttyUSB0, COM3, rfc2217://host:port, socket://host:port.
 
-Opening the port resets an Arduino, whose bootloader then swallows bytes for a second or two. No sleep here waits for that: the
+Opening the port resets an Arduino; its bootloader then swallows bytes for a second or two. No sleep here waits for that: the
 link repeats HELLO until the firmware answers. Times include the USB bridge's share (up to 16 ms with an FTDI).
 """
 
@@ -21,7 +21,7 @@ WRITE_PATIENCE_S = 1.0
 RESET_PULSE_S = 0.05  # DTR released this long before it falls: the capacitor on the reset line must recharge
 REFUSAL_S = 0.1  # a server that takes the connection and ends it, since its port is in use, does so sooner
 CHUNK_BYTES = 4096
-DRAIN_LIMIT_BYTES = 65_536  # an endless stream is not the drain's to end
+DRAIN_LIMIT_BYTES = 65_536  # so that an endless stream can't keep the drain going
 
 
 class SerialBoard(Board):
@@ -54,13 +54,13 @@ class SerialBoard(Board):
             port = serial.serial_for_url(self.url, do_not_open=True)
             port.baudrate = self.baud
             port.timeout = POLL_S
-            if "://" not in self.url:  # URLs know neither a lock nor, some of them, a timeout for writing
+            if "://" not in self.url:  # URLs have no lock and, some of them, no write timeout
                 port.exclusive = True
                 port.write_timeout = WRITE_PATIENCE_S
             port.open()
-            with contextlib.suppress(AttributeError, OSError, ValueError):  # Linux alone has it, and not for every driver
+            with contextlib.suppress(AttributeError, OSError, ValueError):  # only Linux has it, and not for every driver
                 port.set_low_latency_mode(True)
-        except Exception as fault:  # pyserial's handlers of URLs raise whatever a part of the URL makes them stumble over
+        except Exception as fault:  # pyserial's URL handlers raise any kind of exception for a faulty URL
             if port is not None:
                 with contextlib.suppress(OSError):
                     port.close()
@@ -120,14 +120,14 @@ class SerialBoard(Board):
         return wall_clock_us()
 
     def drain(self) -> int:
-        """Reads what has arrived away. pyserial's own purge is a request over the net on rfc2217 ports, which some servers
+        """Reads and discards what has arrived. pyserial's own purge is a network request on rfc2217 ports, which some servers
         leave unanswered."""
         dropped = bytearray()
         self._empty(dropped)
         return len(dropped)
 
     def _empty(self, into: bytearray) -> None:
-        """Moves what has arrived into `into`, which has it even if the board dies."""
+        """Moves what has arrived into `into`, where it is kept even if the board dies."""
         port = self._open()
         into += self._held
         self._held = b""

@@ -18,14 +18,14 @@ from hil.boards.simavr_library import simavr_library
 from streetflow.errors import InputError
 
 PART = "atmega328p"
-PAINT = 0xC5  # what the firmware's start-up code writes into RAM between statics and stack
+PAINT = 0xC5  # the firmware's start-up code fills the RAM between statics and stack with it
 READ_CAPACITY_BYTES = 1024
 ENDLESS_LOOP = "__stop_program"  # of start.S; avr-libc has it too, where exit() ends
 RECEIVER_ON_US = 100_000  # a firmware without bootloader has its UART running long before
-FROM_THE_SHOP = ElfImage(((0, b"\xff\xcf"),), {})  # rjmp to itself; an empty flash would run through it in circles
+FROM_THE_SHOP = ElfImage(((0, b"\xff\xcf"),), {})  # rjmp to itself; the CPU would run through an empty flash in circles
 SETTLE_BYTES = 4
 NEVER = float("nan")
-HELLO_INTERVAL_CYCLES = 1_200_000  # the check of a full flash takes 900,000
+HELLO_INTERVAL_CYCLES = 1_200_000  # checking a full flash takes 900,000
 FIRST_TURNAROUND_CYCLES = 128_000  # the slowest kernel takes a quarter of it with the paper's dimensions
 
 
@@ -42,7 +42,7 @@ class SimavrBoard(Board):
     def __init__(self, elf: Path | None, *, f_cpu_hz: int, baud: int, bootloader: Path | None = None) -> None:
         """`baud` is the rate of the harness's end of the line; the chip's end is what the firmware sets."""
         if elf is None and bootloader is None:
-            raise ValueError("a chip needs something to run")
+            raise ValueError("the emulated chip needs a program: elf, bootloader or both")
         self.name = "simavr"
         self.description = f"ATmega328P at {f_cpu_hz / 1e6:g} MHz, emulated by simavr, {baud} baud"
         self.elf = elf
@@ -60,7 +60,7 @@ class SimavrBoard(Board):
         self._heard = False
 
     def open(self) -> None:
-        """Load the program, power on, and run until its UART listens (or 0.1 s: then HELLO will find out)."""
+        """Load the program, power on, and run until its UART listens (or for 0.1 s; HELLO then shows what is wrong)."""
         self.close()
         sim = self._library.tl_create(PART.encode(), self.f_cpu_hz, self.baud)
         if sim == self._ffi.NULL:
@@ -124,14 +124,14 @@ class SimavrBoard(Board):
         self._start(self._library.TL_BROWN_OUT)
 
     def hang(self) -> None:
-        """A glitch throws the program into an endless loop with interrupts off, out of which only the watchdog helps."""
+        """A glitch throws the program into an endless loop with interrupts off; only the watchdog ends it."""
         address = self._image.symbols.get(ENDLESS_LOOP)
         if address is None:
-            raise InputError(self.elf or "firmware", "", f"has no {ENDLESS_LOOP} to hang in")
+            raise InputError(self.elf or "firmware", "", f"has no symbol {ENDLESS_LOOP}, the loop to hang in")
         self._library.tl_jump(self._open(), address)
 
     def swap(self, elf: Path) -> None:
-        """Another program in flash, as if somebody had flashed the chip behind our back; it starts at once."""
+        """Puts another program into flash, as if the chip had been flashed in mid-run; it starts at once."""
         self._image, self.elf = read_elf(elf), elf
         self._load(self._image.chunks)
         self._start(self._library.TL_RESET_PIN)
@@ -152,7 +152,7 @@ class SimavrBoard(Board):
 
     @property
     def line_free_us(self) -> float:
-        """When all that was written has passed the wire."""
+        """When everything written so far has passed the wire."""
         return self._us(self._status.request_end)
 
     @property
@@ -173,9 +173,9 @@ class SimavrBoard(Board):
         return data
 
     def stack_high_water_bytes(self) -> int | None:
-        """From the lowest byte behind the statics that no longer holds the paint, to the end of RAM.
+        """From the lowest byte after the statics that no longer holds the paint, to the end of RAM.
 
-        None for a firmware that doesn't paint its RAM: the byte behind its statics says so.
+        None for a firmware that doesn't paint its RAM, as the byte after its statics shows.
         """
         start = self._image.heap_start
         memory = self.read_data_memory()

@@ -39,7 +39,7 @@ int tl_load(tl_sim *sim, const uint8_t *code, uint32_t size, uint32_t address);
 void tl_set_reset_address(tl_sim *sim, uint32_t address);
 /* The rate of the harness's end of the line, for what is written from now on. */
 void tl_set_baud(tl_sim *sim, uint32_t baud);
-/* A reset whose cause the firmware finds in MCUSR; the clock goes on, what is on the wire is lost. */
+/* A reset; the firmware finds its cause in MCUSR. The clock goes on, what is on the wire is lost. */
 void tl_reset(tl_sim *sim, int cause);
 /* As if a glitch had thrown the program counter there (byte address), with interrupts off. */
 void tl_jump(tl_sim *sim, uint32_t address);

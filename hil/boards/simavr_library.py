@@ -40,7 +40,7 @@ def simavr_library() -> tuple[FFI, Any]:
 
 
 def build_library(folder: Path) -> Path:
-    """The compiled glue in `folder`, built if it is not there yet; safe beside other processes that do the same.
+    """The compiled glue in `folder`, built if it is not there yet; safe with other processes doing the same.
     InputError where it can't be built or kept."""
     compiler = _compiler()
     preprocessed = _run([*compiler, *FLAGS, "-E", *map(str, SOURCES)])

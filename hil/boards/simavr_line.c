@@ -37,7 +37,7 @@ static int tolerates(double receiver_bit, double sender_bit, int samples)
     return ratio >= slow && ratio <= fast;
 }
 
-/* What a receiver at another rate makes of a byte: something else, and not a delimiter. */
+/* What a receiver at another rate makes of a byte: a different one, and not a delimiter. */
 static uint8_t misread(uint8_t byte)
 {
     return (uint8_t)(byte << 1) | 1;

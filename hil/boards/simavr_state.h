@@ -1,4 +1,4 @@
-/* What the two halves of the glue share: the board itself, and the line as running it needs it. Inside of the library alone. */
+/* What the two halves of the glue share: the board itself, and the line functions that running it needs. Library-internal. */
 #ifndef TINYLIGHT_SIMAVR_STATE_H
 #define TINYLIGHT_SIMAVR_STATE_H
 #include "simavr_glue.h"
@@ -7,7 +7,7 @@
 #include <simavr/sim_avr.h>
 
 enum {
-    WIRE_CAPACITY = 1024, /* request bytes on their way */
+    WIRE_CAPACITY = 1024, /* request bytes in transit */
     SENT_CAPACITY = 4096, /* reply bytes not taken yet */
     WAITING_CAPACITY = 2, /* received bytes behind the one in UDR0: buffer and shift register */
 };

@@ -16,7 +16,7 @@ class WallClockTiming:
     """Notes when the last request went out and when the frame that answers it came in.
 
     `byte_us` is the time of one byte on the line: a request's end and a reply's start lie inside drivers and bridges, so they
-    are reckoned from what the program sees and the line rate. 0 where there is no line.
+    are computed from what the program sees and the line rate. 0 where there is no line.
     """
 
     def __init__(self, byte_us: float = 0.0) -> None:
@@ -32,7 +32,7 @@ class WallClockTiming:
         self._write_start_us = wall_clock_us()
 
     def request_ended(self, size: int = 0) -> None:
-        """The write call has returned; the line needs `size` byte times at least."""
+        """The write call has returned; the line needs at least `size` byte times."""
         self._request_end_us = max(wall_clock_us(), self._write_start_us + size * self.byte_us)
 
     def received(self, data: bytes) -> None:

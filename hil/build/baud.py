@@ -1,4 +1,4 @@
-"""What an ATmega328P's UART makes of a baud rate: it divides its clock by a whole number, so it only comes near.
+"""What an ATmega328P's UART makes of a baud rate: it divides its clock by a whole number, so it only comes close.
 
 The same choice as firmware/include/hardware.h makes while compiling; a test holds the two together.
 """
@@ -8,9 +8,9 @@ from typing import NamedTuple
 from streetflow.errors import FieldError
 
 LIMIT = 0.025  # half of what 8N1 tolerates between both ends; the firmware refuses to be compiled with a larger error
-EXCEPTION = (8_000_000, 115_200)  # -3.5 %: in wide use, and a partner whose own clock is exact takes it; the build says so
+EXCEPTION = (8_000_000, 115_200)  # -3.5 %: widely used, and it works where the other end's clock is exact; the build says so
 DIVISOR_MAX = 4095  # UBRR has 12 bits
-BAUD_RANGE = (1200, 2_000_000)  # slower, a decision takes a second and more; faster, no receiver keeps up
+BAUD_RANGE = (1200, 2_000_000)  # slower: a decision takes a second or more; faster: no receiver keeps up
 CLOCK_RANGE_HZ = (1_000_000, 20_000_000)  # 20 MHz is the ATmega328P's own limit
 
 

@@ -32,7 +32,7 @@ COMPILERS = {
     "uno_system": ("avr-gcc", "gcc-avr binutils-avr avr-libc"),
     "native": ("gcc", "gcc libc6-dev"),
 }  # target: program that must be on PATH, Debian packages that bring it
-OUTPUT_LINES = 30  # of a failed build, that are shown
+OUTPUT_LINES = 30  # shown of a failed build
 
 
 class BuildError(RuntimeError):
@@ -61,11 +61,11 @@ class Firmware:
 
 
 def require_kernel(kernel: str, native: bool) -> None:
-    """FieldError for a kernel that there isn't, or not on this machine (`native`)."""
+    """FieldError for a kernel that doesn't exist, or not in the host build (`native`)."""
     if kernel not in ("auto", *KERNELS):
         raise FieldError("kernel", f"unknown kernel {kernel!r}{or_else(kernel, ['auto', *reversed(KERNELS)])}")
     if native and kernel not in ("auto", "c"):
-        raise FieldError("kernel", f"{kernel}: the board host has the portable C alone (c or auto)")
+        raise FieldError("kernel", f"{kernel}: the board host has only the portable C (c or auto)")
 
 
 def default_build_dir() -> Path:
@@ -85,8 +85,8 @@ def build_firmware(
     build_dir: Path | None = None,
     extra_flags: Sequence[str] = (),
 ) -> Firmware:
-    """The firmware with this policy inside. The target "native" has the portable C alone; `min_green_s` (0..255) is the minimum
-    green that the chip keeps where it is told the light's state. `extra_flags` go to the compiler
+    """The firmware with this policy inside. The target "native" has only the portable C; `min_green_s` (0..255) is the minimum
+    green that the chip keeps where requests carry the light's state. `extra_flags` go to the compiler
     (tests: firmware/include/faults.h).
 
     InputError for a policy that can't become firmware, a baud rate out of reach, a compiler that is missing;
@@ -120,10 +120,10 @@ def build_firmware(
 
 
 def _build(folder: Path, target: Target, variables: dict[str, str], policy_file: Path) -> None:
-    """`policy_file` as the caller names it, for errors."""
+    """Builds into `folder`; errors name `policy_file` as the caller does."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as draft:
-        # "buildprog" leaves out PlatformIO's own size check: what doesn't fit is for our verdict to say.
+        # "buildprog" skips PlatformIO's own size check: our verdict reports what doesn't fit.
         result = pio.run(
             ["run", "-e", target, "-t", "buildprog"],
             project=project_root(),
@@ -135,7 +135,7 @@ def _build(folder: Path, target: Target, variables: dict[str, str], policy_file:
         try:
             (Path(draft) / target).rename(folder)
         except OSError:
-            if not folder.is_dir():  # otherwise somebody else has just built the same
+            if not folder.is_dir():  # otherwise another process has just built the same
                 raise
 
 
@@ -143,15 +143,15 @@ def _failure(target: str, result: subprocess.CompletedProcess[str], policy_file:
     lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
     if any("avr/io.h: No such file" in line for line in lines):
         return InputError("avr-libc", "", "its headers are missing; install it: apt install avr-libc")
-    refused = f"Error: {policy_file.resolve()}: "  # by the generator, as firmware/extra_script.py tells it
-    if told := next((line for line in lines if line.startswith(refused)), None):
-        place, _, why = told.removeprefix(refused).partition(": ")
+    refused = f"Error: {policy_file.resolve()}: "  # by the generator, as firmware/extra_script.py prints it
+    if message := next((line for line in lines if line.startswith(refused)), None):
+        place, _, why = message.removeprefix(refused).partition(": ")
         return FieldError("kernel", why, str(policy_file)) if place == "kernel" else InputError(policy_file, place, why)
     return BuildError("\n".join([f"building the firmware for {target} failed:", *lines[-OUTPUT_LINES:]]))
 
 
 def _check_policy(policy_file: Path) -> str:
-    """The policy's hash, once the policy file and the firmware's own limits are met."""
+    """The policy's hash, after checking the policy file and the firmware's own limits."""
     sha256 = load_policy(policy_file).sha256
     try:
         read_policy(policy_file)
@@ -161,7 +161,7 @@ def _check_policy(policy_file: Path) -> str:
 
 
 def _compiler_version(target: Target) -> str:
-    """What the compiler on PATH says of itself. InputError naming the packages if there is none."""
+    """The version text of the compiler on PATH. InputError naming the packages if there is none."""
     if target not in COMPILERS:  # PlatformIO brings the compiler
         return ""
     program, packages = COMPILERS[target]

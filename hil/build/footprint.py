@@ -1,7 +1,7 @@
-"""What the firmware takes of the chip, per object and per symbol, from the linker map, held against the ELF; and its stack.
+"""What the firmware takes of the chip, per object and per symbol, from the linker map, checked against the ELF; and its stack.
 
-Flash is .text and .data (whose initial values lie in flash), static RAM is .data, .bss and .noinit. The firmware is
-compiled with one section per function and per object, so that a section's name tells the symbol.
+Flash is .text and .data (its initial values lie in flash), static RAM is .data, .bss and .noinit. The firmware is
+compiled with one section per function and per object, so that a section's name gives the symbol.
 """
 
 import re
@@ -106,7 +106,7 @@ def measure_files(map_file: Path, elf_file: Path) -> Footprint:
 
 
 def section_sizes(elf_file: Path) -> dict[str, int]:
-    """Bytes of .text, .data, .bss and .noinit in an ELF file; 0 for those that it lacks."""
+    """Bytes of .text, .data, .bss and .noinit in an ELF file; 0 for missing ones."""
     try:
         with elf_file.open("rb") as stream:
             elf = ELFFile(stream)

@@ -1,4 +1,4 @@
-"""PlatformIO as the harness uses it: the `platformio` that pip installed, quiet, and never waiting for a network.
+"""PlatformIO as the harness uses it: the `platformio` installed by pip, quiet, and never waiting for a network.
 
 Builds of our own platform (firmware/platform_system) keep PlatformIO's core folder beside their results, apart from
 the user's own in ~/.platformio. That platform lays out the one package that PlatformIO needs, tool-scons, itself.
@@ -22,15 +22,14 @@ QUIET = {
 }
 
 
-# Of the user's own variables for PlatformIO, those that say where it keeps its things and how it reaches the network. The
-# others stand for options of a project (another src_dir, other build_flags): of a project of the user's, not of this one.
+# The user's own variables for PlatformIO that say where it keeps its files and how it reaches the network. The others set
+# options of a project (src_dir, build_flags): of one of the user's projects, not of this one.
 USERS_OWN = ("PLATFORMIO_CORE_DIR", "PLATFORMIO_PACKAGES_DIR", "PLATFORMIO_PLATFORMS_DIR", "PLATFORMIO_CACHE_DIR")
 USERS_SETTINGS = ("PLATFORMIO_SETTING_", "PLATFORMIO_AUTH_")
 
 
 def environment(state_dir: Path | None, variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Environment variables for PlatformIO. With `state_dir`, all that it keeps goes there; without, where its user
-    has it."""
+    """Environment variables for PlatformIO. It keeps its state in `state_dir`, or, without one, in the user's own folder."""
     result = {name: value for name, value in os.environ.items() if _passes(name)} | QUIET
     if state_dir is not None:
         result["PLATFORMIO_CORE_DIR"] = str(state_dir / "core")
@@ -44,7 +43,7 @@ def _passes(name: str) -> bool:
 
 @contextmanager
 def _first_alone(state_dir: Path | None) -> Iterator[None]:
-    """Lets nobody else in as long as `state_dir` is new: PlatformIO sets its folder up as if nobody else could read it."""
+    """Holds a lock while `state_dir` is new: PlatformIO sets its folder up as if no other process were reading it."""
     if state_dir is None or (state_dir / "set_up").is_file():
         yield
         return

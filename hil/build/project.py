@@ -34,7 +34,7 @@ def project_files() -> dict[str, bytes]:
     settings = next((file for file in (SOURCES / "platformio.ini", PACKAGE / "platformio.ini") if file.is_file()), None)
     if settings is None:
         raise InputError(
-            "platformio.ini", "", "missing beside and inside the package `firmware`: the installation is incomplete"
+            "platformio.ini", "", "neither beside nor inside the package `firmware`: the installation is incomplete"
         )
     files = {"platformio.ini": settings.read_bytes()}
     for file in sorted(PACKAGE.rglob("*")):

@@ -1,4 +1,4 @@
-"""Which state of the firmware's sources a verdict is about."""
+"""Which state of the firmware's sources a verdict applies to."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ SOURCES = ("platformio.ini", "firmware")
 
 def firmware_commit(project: Path) -> str:
     """Git commit of the firmware's sources, `-dirty` when they differ from it; "unknown" outside a checkout, also where an
-    installed package lies in somebody else's."""
+    installed package lies inside another project's checkout."""
     try:
         _git(project, "ls-files", "--error-unmatch", "--", *SOURCES)
         commit = _git(project, "rev-parse", "--short=12", "HEAD")
@@ -20,7 +20,7 @@ def firmware_commit(project: Path) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    """What git says of the folder, whatever repository the caller's environment (a hook's, say) names."""
+    """Git's output for the folder, whatever repository the caller's environment (a hook's, say) names."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", "-C", str(folder), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10, env=environment).stdout.strip()

@@ -13,7 +13,7 @@ COLUMNS = (("flash_bytes", "flash B"), ("static_ram_bytes", "static RAM B"))
 
 
 def read_sizes(file: Path) -> Sizes:
-    """What `tinylight size --json` has written. InputError for anything else."""
+    """Reads a file that `tinylight size --json` has written. InputError for anything else."""
     sizes = read_json(file, exact=True)
     for key in ("flash_bytes", "static_ram_bytes", "per_object", "per_symbol"):
         if not isinstance(sizes, dict) or key not in sizes:
@@ -22,8 +22,8 @@ def read_sizes(file: Path) -> Sizes:
 
 
 def size_table(now: Sizes, before: Sizes | None, title: str, parts: str) -> Table:
-    """One row per object or symbol (`parts`: "per_object" or "per_symbol"), largest first; with `before`, the changes beside
-    the figures, and parts that are gone."""
+    """One row per object or symbol (`parts`: "per_object" or "per_symbol"), largest first; with `before`, also the changes and
+    the parts that are gone."""
     table = Table(title=title, title_justify="left")
     table.add_column("object" if parts == "per_object" else "symbol", overflow="fold")
     for _, heading in COLUMNS:

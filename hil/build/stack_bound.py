@@ -32,12 +32,12 @@ class Instruction(NamedTuple):
     name: str
     operands: tuple[str, ...]
     target: int | None  # of a jump, branch or call
-    following: int  # address of the instruction behind it
+    following: int  # address of the next instruction
 
 
 @dataclass(frozen=True)
 class StackBound:
-    """Bytes, and the calls that need them."""
+    """The bound in bytes, and the calls that need it."""
 
     total_bytes: int
     program: tuple[tuple[str, int], ...]  # (function, bytes of its own, return address included), outermost first
@@ -59,7 +59,7 @@ def stack_bound(elf: Path) -> StackBound:
 
 
 class _Program:
-    """The disassembly, and what is known of its functions so far."""
+    """The disassembly, and what is known about its functions so far."""
 
     def __init__(self, elf: Path, disassembly: str) -> None:
         self.elf = elf
@@ -81,7 +81,7 @@ class _Program:
     def bound(self) -> StackBound:
         by_name = {name: address for address, name in self.names.items()}
         if "main" not in by_name:
-            raise InputError(self.elf, "main", "not a program of ours: it has no such function")
+            raise InputError(self.elf, "main", "no such function: this is not a firmware of this project")
         program = self._deepest(by_name["main"], ())
         entries = {address for name, address in by_name.items() if INTERRUPT.match(name)}
         interrupts = [self._deepest(entry, ()) for entry in entries]
@@ -97,7 +97,7 @@ class _Program:
             self._refuse_nesting(interrupt, callee)
 
     def _deepest(self, entry: int, callers: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
-        """The chain of calls that takes most, from `entry` on: (name, bytes with the return address) each."""
+        """The deepest chain of calls from `entry` on: (name, bytes with the return address) each."""
         if entry in self._known:
             return self._known[entry]
         name = self.names.get(entry, f"0x{entry:x}")
@@ -134,7 +134,7 @@ class _Program:
             if kind == "ijmp":
                 raise InputError(self.elf, name, f"jumps to an unknown place at 0x{at:x}")
             if kind in ("call", "rcall", "icall"):
-                if instruction.target == instruction.following:  # how the compiler makes room for two bytes
+                if instruction.target == instruction.following:  # the compiler's idiom to make room for two bytes
                     open_paths.append((instruction.following, depth + RETURN_ADDRESS_BYTES, frame))
                     continue
                 for callee in self._callees(instruction, name, at):
@@ -188,7 +188,7 @@ def _target(address: int, name: str, operands: tuple[str, ...]) -> int | None:
         return None
     if name in ("jmp", "call"):
         return int(operands[0], 0)
-    if operands[-1].startswith("."):  # relative to the instruction behind this one, which takes one word
+    if operands[-1].startswith("."):  # relative to the next instruction, one word further on
         return address + 2 + int(operands[-1][1:], 10)
     return None
 

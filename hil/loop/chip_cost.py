@@ -16,7 +16,7 @@ class ChipCost:
 
     policy: str  # file name
     network: str
-    flow: int  # that it was trained on
+    flow: int  # trained on this one
     intersections: int
     parameters: int  # of all intersections
     flops: float  # of one decision
@@ -28,7 +28,7 @@ class ChipCost:
 
     @property
     def name(self) -> str:
-        """What to call the policy: files of different networks may have one name."""
+        """A label for the policy: files of different networks may have the same name."""
         return f"{self.network} flow {self.flow}"
 
     def as_dict(self) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """The closed loop: the simulator steps, and every decision round-trips over the link to the chip.
 
 For each intersection and decision the loop sends the policy's kept features, takes the chip's action, and compares action
-and logits with the integer reference, which infers once a decision from the same numbers. A decision that the chip does not
-deliver keeps the light's current phase and is counted: traffic goes on, as it must on a street.
+and logits with the integer reference, which runs one inference per decision on the same numbers. Where the chip does not
+deliver a decision, the light keeps its current phase and the miss is counted: traffic goes on, as it must on a street.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ class DecisionRecord:
 
 @dataclass
 class LoopResult:
-    """What one closed-loop run gave."""
+    """The outcome of one closed-loop run."""
 
     records: list[DecisionRecord] = field(default_factory=list)
     average_travel_time_s: float = float("nan")
@@ -85,7 +85,7 @@ class Expected(TypedDict):
 
 
 class Seat(NamedTuple):
-    """Where an intersection is decided: the link to a board, and the intersection's number there."""
+    """The place where an intersection is decided: the link to a board, and the intersection's number there."""
 
     link: Link
     number: int
@@ -143,8 +143,8 @@ def run_closed_loop(
 def run_reference(environment: Environment, policy: Policy, *, policy_file: str = "policy") -> LoopResult:
     """The same episode decided by the numpy reference alone: what the closed loop must equal.
 
-    It is a run of its own, though the closed loop has every expected action: only so is it seen whether what the loop did with
-    the answers (which light got which, and when) is what the policy would have done to the traffic.
+    It is a separate run, though the closed loop has every expected action: only this shows whether the loop applied the answers
+    (which light got which, and when) as the policy would have done.
     """
     run(environment, _Patient(policy, integer=True, source=policy_file))
     return LoopResult(
@@ -165,7 +165,7 @@ class _Patient(PolicyAgent):
 
 
 def _after_min_green(environment: Environment, actions: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """The actions int32[N], but for lights whose minimum green isn't over: those keep theirs."""
+    """The actions int32[N], except that lights within their minimum green keep theirs."""
     return np.where(environment.green_s < environment.min_green_s, environment.current_action, actions)
 
 
@@ -197,7 +197,7 @@ def _decide(seat: Seat, values: list[int], light: Light | None, expected: Expect
 
 
 def _logits(link: Link, answer: Decision, expected: tuple[int, ...]) -> tuple[int, ...]:
-    """What the chip has computed: the logits expected where the CRC is theirs, else fetched; none if that fails."""
+    """The logits that the chip has computed: the expected ones where their CRC matches, else fetched; none if that fails."""
     if answer.logits_crc == logits_checksum(expected):
         return expected
     try:

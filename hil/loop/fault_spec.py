@@ -1,16 +1,16 @@
-"""What shall go wrong on the line, as one line of text: `--faults bytes=0.05,reset@20,silence@60:2,seed=7`.
+"""The faults to inject, as one line of text: `--faults bytes=0.05,reset@20,silence@60:2,seed=7`.
 
 At random, with probability P per byte:
   drop=P, flip=P, double=P     lost; some of its bits changed; sent twice
   delay=P, cut=P               held up for 5 ms, with all that follows; lost with all that follows
   bytes=P                      drop, flip and double, a third of it each
 At random, with probability P per request:
-  reset=P, brownout=P, hang=P  the chip's reset pin; its supply dips; its program hangs until the watchdog bites
-By script, while request N is on its way (HELLO is the first, retries count):
+  reset=P, brownout=P, hang=P  the chip's reset pin; its supply dips; its program hangs until the watchdog resets it
+By script, while request N is in transit (HELLO is the first, retries count):
   reset@N, brownout@N, hang@N  as above
-  silence@N:SECONDS            nothing passes the line, either way
+  silence@N:SECONDS            nothing passes the line, in either direction
   swap@N:FILE                  another firmware (ELF) is on the chip from then on
-seed=K sets the random numbers (0 unless given): the same faults again on a board that repeats itself.
+seed=K sets the random numbers (0 unless given): the same faults again on a deterministic board.
 """
 
 import math
@@ -49,7 +49,7 @@ class FaultSpec:
 
     @classmethod
     def parse(cls, text: str) -> "FaultSpec":
-        """FieldError naming the part that makes no sense."""
+        """FieldError naming the invalid part."""
         rates: dict[str, float] = {}
         script: list[Event] = []
         seed = 0
@@ -64,7 +64,7 @@ class FaultSpec:
                 for each in names:
                     rates[each] = rates.get(each, 0.0) + _probability(part, value) / len(names)
             else:
-                raise FieldError(FIELD, f"{part!r} is no fault{did_you_mean(name, KINDS)}; known are {_known()}")
+                raise FieldError(FIELD, f"{part!r} is not a fault{did_you_mean(name, KINDS)}; there are {_known()}")
         for kinds in (BYTE_FAULTS, CHIP_FAULTS):
             if sum(rates.get(kind, 0.0) for kind in kinds) > 1:
                 raise FieldError(FIELD, f"the probabilities of {', '.join(kinds)} add up to more than 1")
@@ -75,13 +75,13 @@ def _event(part: str) -> Event:
     kind, _, rest = part.partition("@")
     request, _, argument = rest.partition(":")
     if kind not in SCRIPTED or not _is_count(request) or int(request) == 0:
-        raise FieldError(FIELD, f"{part!r} is no event{did_you_mean(kind, SCRIPTED)}; known are {_known()}")
+        raise FieldError(FIELD, f"{part!r} is not a valid event{did_you_mean(kind, SCRIPTED)}; there are {_known()}")
     if kind == "silence" and not _positive(argument):
         raise FieldError(FIELD, f"{part!r} needs its length in seconds, such as silence@{request}:2")
     if kind == "swap" and not Path(argument).is_file():
         raise FieldError(FIELD, f"{part!r} needs the other firmware's ELF file")
     if kind in CHIP_FAULTS and argument:
-        raise FieldError(FIELD, f"{part!r}: {kind} takes nothing behind the request's number")
+        raise FieldError(FIELD, f"{part!r}: {kind} takes nothing after the request's number")
     return Event(kind, int(request), argument)
 
 

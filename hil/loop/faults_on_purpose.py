@@ -10,13 +10,13 @@ from hil.loop.fault_spec import BYTE_FAULTS, CHIP_FAULTS, FIELD, Event, FaultSpe
 from streetflow.errors import FieldError
 
 DELAY_US = 5_000
-Pieces = list[tuple[bytes, bool]]  # what passes, and whether it is held up before
+Pieces = list[tuple[bytes, bool]]  # what passes, and whether it is delayed first
 
 
 class FaultyBoard(Board):
     """`board` as seen through faults. `injected` counts them by kind.
 
-    Chip faults need a board that can do them: `reset` any, the others the emulated chip alone. FieldError otherwise.
+    Chip faults need a board that can do them: any can `reset`, only the emulated chip can do the others. FieldError otherwise.
     """
 
     def __init__(self, board: Board, spec: FaultSpec) -> None:
@@ -34,7 +34,7 @@ class FaultyBoard(Board):
         self._random = random.Random(spec.seed)
         self._script = deque(spec.script)
         self._requests = 0
-        self._received = bytearray()  # past the faults, not read yet
+        self._received = bytearray()  # after the faults, not read yet
         self._silent_until_us = -1.0
         self._arrival_us = float("nan")  # of what was read last, where it was held up
         wanted = {kind for kind in spec.rates if kind in CHIP_FAULTS} | {event.kind for event in spec.script}
@@ -62,7 +62,7 @@ class FaultyBoard(Board):
                 self.board.write(piece)
                 passed += len(piece)
         if not passed:
-            self.board.write(b"")  # the clock of the exchange starts all the same
+            self.board.write(b"")  # the exchange's clock still starts
         self._strike()
 
     def read(self, deadline_us: float) -> bytes:
@@ -100,7 +100,7 @@ class FaultyBoard(Board):
         return "; ".join(filter(None, (self.board.diagnosis(), f"injected: {faults}" if faults else "")))
 
     def _take(self, data: bytes) -> None:
-        """What the board has sent passes the faults."""
+        """Passes what the board has sent through the faults."""
         if self._is_silent():
             return
         for piece, held_up in self._damage(data):
@@ -110,7 +110,7 @@ class FaultyBoard(Board):
             self._received += piece
 
     def _let_pass(self, duration_us: float) -> None:
-        """Time goes by; what arrives meanwhile is kept, undamaged."""
+        """Lets time pass; what arrives meanwhile is kept, undamaged."""
         end_us = self.board.now_us() + duration_us
         while data := self.board.read(end_us):
             self._received += data
@@ -140,7 +140,7 @@ class FaultyBoard(Board):
         return [(bytes(piece), held_up) for piece, held_up in pieces]
 
     def _strike(self) -> None:
-        """The chip's faults, while a request is on its way."""
+        """The chip's faults, while a request is in transit."""
         while self._script and self._script[0].request <= self._requests:
             self._do(self._script.popleft())
         for kind in CHIP_FAULTS:

@@ -1,7 +1,7 @@
 """Fits `model/search/chip_model.json` to the firmware as it is: builds it with policies of many dimensions and runs each.
 
-A budget of cycles has to be kept whatever the weights and the inputs are. So the policies are the costliest of their
-dimensions: no activation is 0 or saturates, which would save time, and none has the kernel's usual scale.
+A budget of cycles must hold for any weights and inputs. So each policy is the costliest of its dimensions: no activation is 0
+or saturates, which would save time, and none has the kernel's usual scale.
 
 python -m hil.loop.fit_chip_model"""
 
@@ -37,7 +37,7 @@ class Shape(NamedTuple):
 
 
 def drawn_shapes(count: int, seed: int = 0) -> list[Shape]:
-    """Dimensions all over what a search can end in, and beyond."""
+    """Dimensions across everything that a search can end in, and beyond."""
     rng = np.random.default_rng(seed)
     shapes = []
     for _ in range(count):

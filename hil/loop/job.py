@@ -52,7 +52,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Job(JobSettings):
-    """What to run: a network's flow, decided by a policy on a board."""
+    """The job: a network's flow, decided by a policy on a board."""
 
     network: Network
     flow: int
@@ -76,7 +76,7 @@ class Job(JobSettings):
 
     @property
     def setting(self) -> Setting:
-        """What the board's firmware must say of itself."""
+        """What the board's firmware must report about itself."""
         kernel = None if self.kernel == "auto" else self.kernel
         return Setting(self.f_cpu_hz, self.baud, kernel, self.min_green_s or None)
 
@@ -92,7 +92,7 @@ class Job(JobSettings):
 
 
 class _Chip(NamedTuple):
-    """A board, the hash of the policy that it must hold, and the kernel that was put on it: UNKNOWN where nothing was."""
+    """A board, the hash of the policy that it must hold, and the kernel flashed onto it: UNKNOWN where nothing was flashed."""
 
     board: Board
     policy_sha256: str
@@ -100,7 +100,7 @@ class _Chip(NamedTuple):
 
 
 def trained_policy(network: str) -> Path:
-    """The policy that comes with the network. UnknownNetwork where the name may be mistyped, InputError where there is none."""
+    """The network's pretrained policy. UnknownNetwork where the name may be mistyped, InputError where there is none."""
     try:
         return pretrained_policy(network)
     except FileNotFoundError as fault:
@@ -115,7 +115,7 @@ def build(job: Job) -> tuple[Firmware, Footprint | None]:
         The firmware and, for an AVR, its footprint.
 
     Raises:
-        InputError: a tool is missing, or the policy is at fault.
+        InputError: a tool is missing, or the policy is faulty.
     """
     firmware = build_firmware(
         job.policy_file,
@@ -130,7 +130,7 @@ def build(job: Job) -> tuple[Firmware, Footprint | None]:
 
 
 def fits(footprint: Footprint | None) -> bool:
-    """Whether the chip can hold the firmware at all, stack aside."""
+    """Whether the firmware fits the chip at all, stack aside."""
     if footprint is None:
         return True
     return footprint.flash_bytes <= FLASH_LIMIT_BYTES and footprint.static_ram_bytes < SRAM_LIMIT_BYTES
@@ -140,15 +140,15 @@ def run_job(job: Job, *, progress: OnProgress | None = None, opened: Board | Non
     """Run the whole job: build the firmware, put it on the board, close the loop over it, judge.
 
     Args:
-        job: what to run.
-        progress: called with what is being done, the decisions made so far, and how many there are in all.
+        job: the job to run.
+        progress: called with the current activity, the decisions made so far, and how many there are in all.
         opened: the job's board where it is open already: a real one can't be opened twice.
 
     Returns:
-        The verdict, with everything that the board does wrong.
+        The verdict, with every fault of the board.
 
     Raises:
-        InputError: the input is at fault: policy, network, board's name, or a missing tool.
+        InputError: faulty input: policy, network, board's name, or a missing tool.
     """
     policy = load_policy(job.policy_file)
     environment = job.environment(policy)
@@ -180,7 +180,7 @@ def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progre
         names *= count if names[0] in EMULATED else 1
     if len(names) != count:
         boards, intersections = counted(len(names), "board"), counted(count, "intersection")
-        raise FieldError("board", f"{boards} for {intersections}: list one for each, with commas")
+        raise FieldError("board", f"{boards} for {intersections}: list one for each, separated by commas")
     chips: list[_Chip] = []
     footprint: Footprint | None = None
     with contextlib.ExitStack() as stack:
@@ -208,7 +208,7 @@ def _larger(one: Footprint | None, other: Footprint | None) -> Footprint | None:
 
 
 def judge_fit(job: Job, policy: Policy, kernel: str, footprint: Footprint | None) -> Verdict:
-    """The verdict on a firmware that the chip can't hold: by how much; nothing is run."""
+    """The verdict on a firmware too large for the chip: by how much; nothing is run."""
     skipped = "the firmware doesn't fit the chip, so no run"
     checks = [
         Check("handshake", "not measured", "-", f"policy {policy.sha256[:12]}", skipped),
@@ -289,7 +289,7 @@ def _judge(
 
 
 def _slowest_cycles(links: Sequence[Link], result: LoopResult) -> int:
-    """Of all decisions computed: where some have not arrived, the chips are asked, which may still be at it."""
+    """Of all decisions computed: where some have not arrived, the chips are asked; one may still be computing."""
     cycles = [record.compute_cycles or 0 for record in result.records]
     for link in links if result.unanswered else ():
         if link.greeting is not None and link.greeting.f_cpu_hz:
@@ -299,7 +299,7 @@ def _slowest_cycles(links: Sequence[Link], result: LoopResult) -> int:
 
 
 def _stack_bytes(links: Sequence[Link], footprint: Footprint | None) -> int | None:
-    """Deepest stack seen on any chip, from the emulator's RAM or the chip's own painted mark; None if it can't be had."""
+    """Deepest stack seen on any chip, from the emulator's RAM or the chip's own painted mark; None if neither is available."""
     if footprint is None:
         return None
     marks = [_stack_mark(link) for link in links]

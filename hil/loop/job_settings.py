@@ -1,4 +1,4 @@
-"""How a job is run, apart from what it runs: board, line, engine, limits. All of it is judged before any file is looked for."""
+"""How a job is run, apart from what it runs: board, line, engine, limits. All is checked before any file is looked for."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ BOARDS = ("one", "per-intersection")
 
 @dataclass(frozen=True, kw_only=True)
 class JobSettings:
-    """The settings of a `hil.loop.job.Job`. FieldError for a value that none can have."""
+    """The settings of a `hil.loop.job.Job`. FieldError for an impossible value."""
 
     board: str = "simavr"  # with boards="per-intersection": one for all, or a list with commas
     engine: str = "builtin"
@@ -28,7 +28,7 @@ class JobSettings:
     min_green_s: int = 0  # kept by the chip and by the simulated lights
     boards: str = "one"  # or "per-intersection": each chip holds that intersection's policy alone
     budget_s: float = BUDGET_S  # of a decision, round trip
-    faults: FaultSpec | None = None  # what shall go wrong on the line
+    faults: FaultSpec | None = None  # to inject
     firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
 
     @property

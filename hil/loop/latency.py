@@ -9,7 +9,7 @@ from model.policy.file import IntersectionPolicy, Policy
 
 FRAME_BYTES = 1 + HEADER_BYTES + CRC_BYTES + 1  # beside the payload: COBS code and delimiter are one each
 BITS_PER_BYTE = 10  # 8N1
-# Of portable C, the slowest kernel; an input's are those of its bytes in the request. Together more than any policy takes.
+# Of portable C, the slowest kernel; an input's cycles are those of its bytes in the request. The sum exceeds any policy's.
 CYCLES_PER_PRODUCT, CYCLES_PER_ROW, CYCLES_PER_INPUT, OTHER_CYCLES = 24, 100, 400, 4_000
 
 
@@ -42,13 +42,13 @@ def nearest_rank(values: Sequence[float], percent: float) -> float:
 
 
 def line_time_us(policy: Policy, baud: int) -> float:
-    """How long request and reply of the largest intersection are on the wire, nothing else: what no chip can be faster than."""
+    """Wire time of the largest intersection's request and reply, nothing else: no chip can be faster."""
     longest = max(2 * FRAME_BYTES + 2 + 2 * part.n_inputs + DECIDE_REPLY_BYTES for part in policy.intersections)
     return longest * BITS_PER_BYTE * 1e6 / baud
 
 
 def most_decision_cycles(policy: Policy) -> int:
-    """What a decision of the largest intersection can take the chip, whichever kernel it has, request and reply included."""
+    """Most cycles that a decision of the largest intersection can take, with any kernel, request and reply included."""
     return max(_most_cycles(part) for part in policy.intersections)
 
 

@@ -1,4 +1,4 @@
-"""The verdict: each claim with its measured value, its limit and pass or fail, and where it all comes from.
+"""The verdict: each claim with its measured value, its limit and pass or fail, and the provenance.
 
 A claim that a board cannot show (compute cycles of a host build, say) is "not measured": it neither passes nor fails,
 and is printed as such.
@@ -45,7 +45,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """True if nothing failed and at least one check was measured."""
+        """True if no check failed and at least one was measured."""
         outcomes = [check.outcome for check in self.checks]
         return "fail" not in outcomes and "pass" in outcomes
 
@@ -71,7 +71,7 @@ class Verdict:
 
 
 def check_handshake(fault: str | None, policy_sha256: str) -> Check:
-    """The board answered HELLO and holds the very policy that was asked for."""
+    """The board answered HELLO and holds exactly the requested policy."""
     if fault is not None:
         return Check("handshake", "fail", fault, f"policy {policy_sha256[:12]}")
     return Check("handshake", "pass", f"policy {policy_sha256[:12]}", f"policy {policy_sha256[:12]}")
@@ -80,8 +80,8 @@ def check_handshake(fault: str | None, policy_sha256: str) -> Check:
 def check_latency(
     result: LoopResult, budget_us: float = LATENCY_BUDGET_US, line_us: float = 0.0, compute_us: float = 0.0
 ) -> Check:
-    """Every decision arrived, and the slowest round trip is within the budget. `line_us`: what the bytes alone take on the
-    wire; `compute_us`: what the slowest decision took the chip. Where they are more than the budget, a failure says so."""
+    """Every decision arrived, and the slowest round trip is within the budget. `line_us`: time of the bytes alone on the
+    wire; `compute_us`: the chip's time for the slowest decision. Where they exceed the budget, a failure says so."""
     limit = f"<= {budget_us / 1000:g} ms, each"
     missing = result.unanswered
     hopeless, line_ms, compute_ms = "", line_us / 1000, compute_us / 1000
@@ -106,9 +106,9 @@ def check_latency(
 
 
 def check_line(result: LoopResult, counters: Counters, injected: Mapping[str, int]) -> Check:
-    """No phase was taken from a damaged answer or another firmware; what the line did to get there is told, not judged."""
+    """No phase was taken from a damaged answer or another firmware; retries and losses are reported, not judged."""
     wrong = len(result.unequal)
-    told = [
+    events = [
         counted(counters.retries, "retry", "retries"),
         *(
             counted(count, word, words)
@@ -122,7 +122,7 @@ def check_line(result: LoopResult, counters: Counters, injected: Mapping[str, in
     ]
     remark = "; injected: " + ", ".join(f"{count} {kind}" for kind, count in injected.items()) if injected else ""
     measured = f"{wrong} wrong phases or logits" if wrong else "no wrong phase"
-    return Check("line", "fail" if wrong else "pass", measured, "no wrong phase", ", ".join(told) + remark)
+    return Check("line", "fail" if wrong else "pass", measured, "no wrong phase", ", ".join(events) + remark)
 
 
 def check_flash(footprint: Footprint | None) -> Check:
@@ -135,7 +135,7 @@ def check_flash(footprint: Footprint | None) -> Check:
 
 
 def ram_bytes(footprint: Footprint, stack_bytes: int | None) -> int:
-    """Statics and the stack: the deepest that it can be and, where it was measured, was."""
+    """Statics and stack; the larger of the stack's proven bound and the measured depth."""
     bound = footprint.stack.total_bytes if footprint.stack else None
     return footprint.static_ram_bytes + max(bound or 0, stack_bytes or 0)
 

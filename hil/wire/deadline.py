@@ -1,4 +1,4 @@
-"""One deadline, carried through everything that waits, on the clock of the board it waits for."""
+"""One deadline, passed through everything that waits, on the clock of the board it waits for."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -32,5 +32,5 @@ class Deadline:
         return self.clock.now_us() >= self.end_us
 
     def share(self, parts: int) -> "Deadline":
-        """A nearer deadline that leaves the rest to `parts` - 1 more attempts; the last attempt gets all that is left."""
+        """An earlier deadline that leaves the rest to `parts` - 1 more attempts; the last attempt gets all that is left."""
         return Deadline(self.clock, self.end_us - self.remaining_us * (parts - 1) / parts)

@@ -1,10 +1,10 @@
-"""One request and its reply: stop and wait, sent again until the reply is there or the time is over.
+"""One request and its reply: stop and wait, sent again until the reply has come or the time is over.
 
 A request that gets no valid reply is sent again with the same sequence number, which the firmware answers from memory if it
 had already done the work, so a retry is safe. Every frame that is not the reply to the request in hand (stale, duplicated,
-damaged, of another sequence) is counted and passed over. A try is given up as soon as it is clear that its reply is lost: after
-a typed error or a damaged reply once the line is quiet, after silence when `Pace` says so. The last try that there is time for
-takes all of it.
+damaged, of another sequence) is counted and ignored. A try is given up as soon as it is clear that its reply is lost: after
+a typed error or a damaged reply once the line is quiet, after silence when `Pace` says so. The last try gets all the remaining
+time.
 """
 
 from collections import Counter
@@ -33,15 +33,15 @@ from hil.wire.protocol import (
 from hil.words import counted
 
 Reply = TypeVar("Reply")
-START_AGAIN = (ErrorCode.NO_SESSION, ErrorCode.BAD_PARTS)  # refusals that cost nothing to believe
-OVERTIME = 2  # a try that still receives something may last so many times its patience
+START_AGAIN = (ErrorCode.NO_SESSION, ErrorCode.BAD_PARTS)  # refusals believed even on a damaged line: starting again is safe
+OVERTIME = 2  # a try that still receives something may last this many times its patience
 
 
 @dataclass
 class Counters:
     """What happened on the line since the link was made."""
 
-    requests: int = 0  # different ones
+    requests: int = 0  # distinct ones, retries not counted
     retries: int = 0
     garbage_bytes: int = 0  # drained, or in frames that could not be read
     bad_frames: int = 0  # replies with a wrong CRC, length or version
@@ -69,7 +69,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class Answer(Generic[Reply]):
-    """A reply in hand, and how it was got. Times are microseconds on the board's clock."""
+    """A reply, and how it was obtained. Times are microseconds on the board's clock."""
 
     reply: Reply
     tries: int
@@ -78,18 +78,18 @@ class Answer(Generic[Reply]):
 
 @dataclass(frozen=True)
 class Request(Generic[Reply]):
-    """What to ask the chip."""
+    """A question to the chip."""
 
     kind: MessageType
     intersection: int
     payload: bytes
     decode: Callable[[bytes], Reply]  # of the reply's payload
-    reply_bytes: int  # how long that is
+    reply_bytes: int  # length of the reply's payload
 
 
 @dataclass
 class _Pending:
-    """One request on its way: what was sent when, and what came back instead of its reply."""
+    """One request in progress: what was sent when, and what came back instead of its reply."""
 
     frame: Frame
     first_write_us: float = float("nan")
@@ -98,17 +98,17 @@ class _Pending:
     saw_garbage: bool = False
     reply_bytes: int = 0
     silent: bool = False  # the last try ended in silence: what was sent may still lie half received
-    answer_is_certain: bool = True  # no try ended so: a reply is to the last one
+    answer_is_certain: bool = True  # no try ended in silence: a reply is to the last one
 
     def is_answered_by(self, frame: Frame) -> bool:
         asked = self.frame
         return (frame.type, frame.sequence, frame.intersection) == (asked.type | 0x80, asked.sequence, asked.intersection)
 
     def response_us(self, reply_start_us: float) -> float:
-        """From the end of the latest try that the reply can be an answer to, until the reply starts.
+        """From the end of the latest try that the reply can answer, until the reply starts.
 
-        0 where the reply starts before any request's end: a real port's end is reckoned from the line rate, and a network that
-        only stands for a line is faster.
+        0 where the reply starts before any request's end: a real port's end is computed from the line rate, and a network in
+        place of a line is faster.
         """
         ended = [end for end in self.request_ends_us if end <= reply_start_us]
         return reply_start_us - ended[-1] if ended else 0.0
@@ -122,7 +122,7 @@ class Exchanger:
     shares: int  # a try takes at most this part of the time that is left, unless the chip can need more
     counters: Counters = field(default_factory=Counters)
     sequence: int = 0
-    wire_errors: int = 0  # typed errors that tell of damage
+    wire_errors: int = 0  # typed errors that indicate damage
 
     def __post_init__(self) -> None:
         self.pace = Pace(self.board)
@@ -140,9 +140,9 @@ class Exchanger:
         """Sends the request until its reply is there.
 
         Args:
-            request: what to ask.
+            request: the question.
             whole: the deadline.
-            tries: how many there may be, if the deadline is not all.
+            tries: the most tries, if there is such a limit beside the deadline.
             interval_us: how long a try waits in silence, where that is known.
             flush_first: whether a delimiter goes before the first try. After silence one goes before the next try anyway: it
                 closes what may lie half received.
@@ -198,11 +198,11 @@ class Exchanger:
         flushed: bool,
     ) -> Reply | None:
         """The reply, or None when it is time to try again: after `patience_us` of silence, or sooner where a frame has come
-        that tells of damage, and the line is quiet since. On a `flushed` try the first of those may be about what the delimiter
-        in front has flushed: then the reply can still come, for `pace_us`.
+        that indicates damage, and the line has been quiet since. On a `flushed` try the first such frame may be about what the
+        leading delimiter has flushed: then the reply can still come, for `pace_us`.
         """
         begin_us = self.board.now_us()
-        heard_us = pending.request_ends_us[-1]  # what comes before is about something else
+        heard_us = pending.request_ends_us[-1]  # frames before that answer something else
         end_us = min(begin_us + patience_us, whole.end_us)
         last_us = min(begin_us + OVERTIME * patience_us, whole.end_us)
         spoilt, early = 0, False
@@ -247,7 +247,7 @@ class Exchanger:
     def _is_about_damage(self, pending: _Pending, frame: Frame) -> bool:
         """Whether this typed error calls for another try; raises BoardError if it answers the request.
 
-        Where the line has shown damage, a refusal may be about a damaged request whose CRC is good by chance.
+        Where the line has shown damage, a refusal may be about a damaged request with a CRC that matches by chance.
         """
         error = decode_error_reply(frame.payload)
         damaged = error.code in WIRE_ERRORS
@@ -267,7 +267,7 @@ class Exchanger:
         return code in START_AGAIN or (line_is_clean and code not in WIRE_ERRORS)
 
     def _let_pass(self, whole: Deadline) -> None:
-        """Waits out the rest of the time, too little for another try; what comes is for nobody."""
+        """Waits out the rest of the time, too little for another try; what arrives is discarded."""
         while not whole.expired and (data := self.board.read(whole.end_us)):
             self.counters.garbage_bytes += len(data)
 

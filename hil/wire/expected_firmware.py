@@ -1,4 +1,4 @@
-"""How a firmware must have been built, for what is reckoned from it (latencies, the minimum green) to be true."""
+"""How a firmware must have been built, so that what is computed from its settings (latencies, the minimum green) is true."""
 
 import math
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ def require_possible(f_cpu_hz: int, baud: int, budget_s: float = 1.0) -> None:
         if not least <= value <= most:
             raise FieldError(field, f"{value} {unit} is out of range: {least} to {most}")
     if not 0 < budget_s < math.inf:
-        raise FieldError("budget_s", f"{budget_s} s is no time that a decision may take")
+        raise FieldError("budget_s", f"{budget_s} s is not a possible time for a decision: it must be above 0 and finite")
 
 
 def kernel_name(greeting: HelloReply) -> str:
-    """Which kernel runs: one of hil.build.firmware.KERNELS, or its number where that is none of ours."""
+    """Which kernel runs: one of hil.build.firmware.KERNELS, or its number where that is unknown."""
     return KERNELS[greeting.kernel] if greeting.kernel < len(KERNELS) else str(greeting.kernel)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What HELLO must tell of the firmware beside its policy. None: anything will do."""
+    """What HELLO must report of the firmware beside its policy. None: any value will do."""
 
     f_cpu_hz: int | None = None
     baud: int | None = None
@@ -36,8 +36,8 @@ class Setting:
     min_green_s: int | None = None
 
     def differences(self, greeting: HelloReply) -> list[str]:
-        """Each thing that the firmware has otherwise, with both values and, in backticks, the field of `hil.loop.job.Job`. The
-        host build has neither clock nor line (HELLO has 0), and one kernel only."""
+        """Each setting that differs in the firmware, with both values and, in backticks, the field of `hil.loop.job.Job`. The
+        host build has neither clock nor line (HELLO reports 0), and only one kernel."""
         compared: list[tuple[str, object, object, str, str]] = []
         if greeting.f_cpu_hz:
             compared += [
@@ -47,7 +47,7 @@ class Setting:
             ]
         compared.append(("minimum green", greeting.min_green_s, self.min_green_s, " s", "min_green_s"))
         return [
-            f"its {what} is {told}{unit}, not {asked}{unit} (`{field}`)"
-            for what, told, asked, unit, field in compared
-            if asked not in (None, told)
+            f"its {what} is {reported}{unit}, not {expected}{unit} (`{field}`)"
+            for what, reported, expected, unit, field in compared
+            if expected not in (None, reported)
         ]

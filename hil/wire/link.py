@@ -1,9 +1,9 @@
 """The link: sessions with a board, and decisions within one time budget on the board's clock.
 
-A session begins with HELLO, which tells what policy the chip holds. A chip that has started afresh refuses to decide without
-one (NO_SESSION): then the link greets it again and checks policy and settings again, so that no decision is taken from a board
-that was swapped for another. Where a whole request doesn't get through a noisy line, it goes in parts. A decision comes with
-the CRC of its logits; the logits themselves are fetched by whoever wants them.
+A session begins with HELLO; its reply says which policy the chip holds. A chip that has restarted refuses to decide without
+one (NO_SESSION): then the link repeats the handshake and checks policy and settings again, so that no decision is taken from a
+board that was swapped for another. Where a whole request doesn't get through a noisy line, it goes in parts. A decision comes
+with the CRC of its logits; the logits themselves are fetched on request.
 """
 
 from collections.abc import Sequence
@@ -48,16 +48,16 @@ __all__ = [
 ]
 
 BUDGET_S = 0.1  # of a decision, round trip (paper, section 4.5)
-WHOLE_TRIES = 2  # of a request in one piece, before it goes in parts
+WHOLE_TRIES = 2  # tries of a request in one piece, before it goes in parts
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision in hand. Times are microseconds on the board's clock.
+    """A decision. Times are microseconds on the board's clock.
 
     `response_us`: last request bit to first reply bit, of the try that was answered; None where a retry was answered sooner
-    than the chip had computed: from memory, or it is an earlier try's answer, come late. `round_trip_us`: first byte of the
-    first try to the last byte of the reply, retries included. `tries` counts all frames that it took to ask.
+    than the chip could compute: from memory, or by an earlier try's late answer. `round_trip_us`: first byte of the
+    first try to the last byte of the reply, retries included. `tries` counts all request frames sent.
     """
 
     action: int
@@ -74,8 +74,8 @@ class Link:
     """Talks to one board. `hello` first: it refuses a board that holds another policy."""
 
     def __init__(self, board: Board, *, budget_s: float = BUDGET_S, tries: int = 3, most_decision_cycles: int = 0) -> None:
-        """`budget_s` is what a decision may take on the board's clock, enough for `tries` tries in silence, fewer where the
-        chip is slow. `most_decision_cycles` is what a decision can take it, if known; it tells itself what each has taken."""
+        """`budget_s`: time that a decision may take on the board's clock, enough for `tries` tries in silence, fewer where the
+        chip is slow. `most_decision_cycles`: the chip's bound for a decision, if known; replies report the actual count."""
         if tries < 1 or budget_s <= 0:
             raise ValueError(f"a link needs at least one try and some time, not {tries} and {budget_s} s")
         self.board = board
@@ -84,7 +84,7 @@ class Link:
         self.greeting: HelloReply | None = None
         self._policy_sha256: str | None = None
         self._setting = Setting()
-        self._known = False  # whether there has been a session at all
+        self._known = False  # whether there has been any session
         self._noisy = False  # whether the last decision had to go in parts, and met damage there too
         self._exchanger = Exchanger(board, tries)
         self._last: tuple[int, int, DecideReply] | None = None  # intersection, sequence number and reply of the last decision
@@ -106,8 +106,8 @@ class Link:
         return self._greet(Deadline.after(self.board, patience_us), interval_us=self.board.hello_interval_us)
 
     def decide(self, intersection: int, values: Sequence[int], logits: bool = False, light: Light | None = None) -> Decision:
-        """Have the chip decide from the policy's kept features (int16 each), keeping its minimum green if it is told the
-        light's state. LinkError if it isn't in hand in time. `logits`: fetch them too, once the decision is in hand."""
+        """Have the chip decide from the policy's kept features (int16 each), keeping its minimum green if it is given the
+        light's state. LinkError if no decision comes in time. `logits`: fetch them too, after the decision."""
         if not self._known:
             raise RuntimeError("no handshake yet: call hello() first")
         request = DecideRequest(values, light)
@@ -145,14 +145,14 @@ class Link:
         )
 
     def last_logits(self) -> tuple[int, ...]:
-        """The last decision's logits, fetched from the chip. LinkError if they aren't in hand in a decision's time."""
+        """The last decision's logits, fetched from the chip. LinkError if they don't come within a decision's time."""
         if self._last is None:
             raise RuntimeError("no decision yet: call decide() first")
         part_bytes = PART_BYTES if self._noisy else MAX_PAYLOAD_BYTES
         return fetch_logits(self._exchanger, *self._last, Deadline.after(self.board, self.budget_s * 1e6), part_bytes)
 
     def stats(self, patience_s: float | None = None) -> StatsReply:
-        """The chip's counters. LinkError if they aren't in hand in a decision's time, or `patience_s`."""
+        """The chip's counters. LinkError if they don't come within a decision's time, or `patience_s`."""
         whole = Deadline.after(self.board, (self.budget_s if patience_s is None else patience_s) * 1e6)
         return self._exchanger.ask(Request(MessageType.STATS, 0, b"", decode_stats_reply, STATS_REPLY_BYTES), whole).reply
 
@@ -170,7 +170,7 @@ class Link:
         return answer.reply
 
     def _chip_us(self, cycles: int) -> float:
-        """By the clock that the chip has told; 0 for the host build, which has none."""
+        """By the clock rate in the chip's HELLO reply; 0 for the host build, which has none."""
         assert self.greeting is not None
         return cycles / self.greeting.f_cpu_hz * 1e6 if self.greeting.f_cpu_hz else 0.0
 

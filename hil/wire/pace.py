@@ -1,4 +1,4 @@
-"""How long to wait for a reply before asking again: what earlier replies took, as RFC 6298 reckons it for TCP.
+"""How long to wait for a reply before asking again: estimated from earlier replies, as RFC 6298 does for TCP.
 
 Waiting too short costs a needless retry (harmless: it is answered from memory), waiting too long costs tries of the budget. A
 decision is waited for as long as the chip has been seen to compute one, and half as long again.
@@ -27,22 +27,22 @@ class Pace:
     """Turnaround (a reply's time less its bytes' on the line) on one board: of decisions, and of all other requests."""
 
     board: Board
-    most_decision_us: float = 0.0  # that a decision can take the chip, its frames' bytes included; 0: not known
+    most_decision_us: float = 0.0  # the chip's bound for a decision, its frames' bytes included; 0: not known
     _seen_compute_us: float = 0.0
     _estimates: dict[bool, _Estimate] = field(default_factory=dict)
 
     def note_compute(self, compute_us: float) -> None:
-        """The chip has told how long it computed a decision; that holds whichever try was answered."""
+        """Takes the compute time that the chip reports for a decision; it is valid whichever try was answered."""
         self._seen_compute_us = max(self._seen_compute_us, compute_us)
 
     def chip_us(self, kind: int) -> float:
-        """What the chip can need for such a request, as far as it is known: no try should get less."""
+        """The most time the chip may need for such a request, as far as known: no try should get less."""
         if kind != MessageType.DECIDE:
             return 0.0
         return max(self.most_decision_us, COMPUTE_MARGIN * self._seen_compute_us)
 
     def note(self, kind: int, exchange_us: float | None, bytes_on_line: int) -> None:
-        """A request was answered, and it is clear which of its tries; None where its time tells nothing about the next."""
+        """A request was answered, and it is clear which of its tries; None where its time says nothing about the next."""
         known = self._estimates.get(kind == MessageType.DECIDE)
         if exchange_us is None:
             if known is not None:
@@ -57,13 +57,13 @@ class Pace:
         known.back_off = 1
 
     def back_off(self, kind: int) -> None:
-        """A try has ended in silence: perhaps it was too short. The next ones get longer, until an answer is clear again."""
+        """A try has ended in silence, perhaps too short. The next ones get longer, until an answer is certain again."""
         known = self._estimates.get(kind == MessageType.DECIDE)
         if known is not None:
             known.back_off = min(2 * known.back_off, BACK_OFF_MAX)
 
     def patience_us(self, kind: int, bytes_on_line: int) -> float:
-        """For a try with that many bytes, both ways; while no such request was answered, by the board's first guess."""
+        """For a try with that many bytes in both directions; by the board's first guess until such a request is answered."""
         known = self._estimates.get(kind == MessageType.DECIDE)
         if known is None:
             turnaround_us = max(self.board.first_turnaround_us, self.chip_us(kind))

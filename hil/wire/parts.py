@@ -40,7 +40,7 @@ def fetch_logits(
     exchanger: Exchanger, intersection: int, sequence: int, reply: DecideReply, whole: Deadline, part_bytes: int
 ) -> tuple[int, ...]:
     """The logits of the decision that answered the request with that sequence number, by parts of at most `part_bytes`. Raises
-    LinkError; BoardError with BAD_PARTS where that decision is not the last one any more, or these are not its logits."""
+    LinkError; BoardError with BAD_PARTS where that decision is no longer the last one, or these are not its logits."""
     gathered, length = b"", len(encode_logits([0] * reply.logits))
     for offset in range(0, length, part_bytes):
         part = min(part_bytes, length - offset)

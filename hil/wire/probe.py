@@ -1,4 +1,4 @@
-"""Greeting a board, and what can be found out about one that does not answer as it should."""
+"""The handshake with a board, and the diagnosis of one that does not answer as it should."""
 
 import contextlib
 
@@ -12,7 +12,7 @@ PATIENCE_S = 0.6  # two HELLOs; the board has booted by then
 
 
 def handshake_fault(link: Link, policy_sha256: str, setting: Setting) -> str | None:
-    """Greets the board. What is wrong with it, and the remedy as far as one is known; None for the board that was expected.
+    """Does the handshake. What is wrong with the board, and the remedy where one is known; None for the expected board.
 
     Where a real board is silent or sends garbage, the remedy is the baud rate at which it answers. Fields of
     `hil.loop.job.Job` stand in backticks.
@@ -29,8 +29,8 @@ def handshake_fault(link: Link, policy_sha256: str, setting: Setting) -> str | N
 
 
 def answering_baud(board: SerialBoard) -> int | None:
-    """The first of the common rates at which HELLO is answered; None if none, or if the board dies over it. The board is left
-    at its own rate."""
+    """The first of the common rates at which HELLO is answered; None if there is none, or if the board dies meanwhile. The
+    board is left at its own rate."""
     with contextlib.suppress(BoardDied):
         return _answering_baud(board)
     return None

@@ -1,4 +1,4 @@
-"""The wire, as a pure codec: bytes to frames, frames to typed messages, and back. docs/protocol.md says every byte.
+"""The wire, as a pure codec: bytes to frames, frames to typed messages, and back. docs/protocol.md specifies every byte.
 
 Nothing here waits, retries or knows a port. The firmware's C codec is tested against the same vectors
 (tests/firmware/vectors/frames.json).
@@ -17,7 +17,7 @@ VERSION = 3
 DELIMITER = b"\x00"
 HEADER_BYTES = 4  # version, type, sequence, intersection
 CRC_BYTES = 2
-FRAME_OVERHEAD_BYTES = HEADER_BYTES + CRC_BYTES + 2  # COBS and the delimiter are the other two
+FRAME_OVERHEAD_BYTES = HEADER_BYTES + CRC_BYTES + 2  # one COBS byte and the delimiter
 MAX_PAYLOAD_BYTES = 200
 # The longest frame on the wire: COBS adds one byte per 254, the delimiter is one more.
 MAX_FRAME_BYTES = HEADER_BYTES + MAX_PAYLOAD_BYTES + CRC_BYTES + 2
@@ -28,7 +28,7 @@ VALUES_WERE_PUT = 0x04
 HELLO_REPLY_BYTES, DECIDE_REPLY_BYTES, STATS_REPLY_BYTES = 48, 8, 24  # payload
 DECIDE_BYTES = 4  # of a DECIDE request beside its values: flags, count, the light's state
 PARTS_SINCE = (1, 2)  # firmware version that knows PUT and GET
-GREEN_S_MAX = 255  # of a light's state: so long, or longer
+GREEN_S_MAX = 255  # of a light's state: this long, or longer
 
 
 class MessageType(IntEnum):
@@ -46,7 +46,7 @@ class MessageType(IntEnum):
 
 
 class ErrorCode(IntEnum):
-    """Why the firmware refused a frame; what `detail` means stands beside it."""
+    """Why the firmware refused a frame; the comment beside each code gives the meaning of `detail`."""
 
     BAD_CRC = 1  # 0
     BAD_VERSION = 2  # the version this firmware speaks
@@ -61,7 +61,7 @@ class ErrorCode(IntEnum):
     BAD_PARTS = 11  # 0
 
 
-# Errors that damage on the wire explains: sending again may help. The others are answers to an intact request.
+# Errors that damage on the wire can cause: sending again may help. The others are answers to an intact request.
 WIRE_ERRORS = frozenset({ErrorCode.BAD_CRC, ErrorCode.TOO_LONG, ErrorCode.MALFORMED})
 
 
@@ -94,18 +94,18 @@ class Frame:
 
 @dataclass(frozen=True)
 class HelloReply:
-    """Who is there (48 bytes). Clock and baud are 0 on the host build."""
+    """The firmware's identity and settings (48 bytes). Clock and baud are 0 on the host build."""
 
     firmware_version: tuple[int, int]
     kernel: int  # 0 portable C, 1 table, 2 unrolled
-    min_green_s: int  # that the firmware keeps, where it is told the light's state
+    min_green_s: int  # that the firmware keeps, where requests carry the light's state
     f_cpu_hz: int
     baud: int
     intersections: int
     max_payload_bytes: int
     policy_sha256: str  # hex
     reset_cause: int  # MCUSR at boot
-    boot_count: int  # boots since power came, this one included; stops at 255
+    boot_count: int  # boots since power-on, this one included; stops at 255
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def decode_decide(payload: bytes) -> DecideRequest:
 
 
 def encode_decide_put(request: DecideRequest) -> tuple[bytes, bytes]:
-    """Payload of a DECIDE request in parts, and what PUT has to bring before: values and light as they stand in DECIDE."""
+    """Payload of a DECIDE request in parts, and the bytes to PUT before it: values and light as they stand in DECIDE."""
     whole = encode_decide(request)
     head, content = whole[:2], whole[2:]
     return bytes((head[0] | VALUES_WERE_PUT, head[1])) + checksum(content).to_bytes(CRC_BYTES, "little"), content
@@ -268,7 +268,7 @@ def logits_checksum(logits: Sequence[int]) -> int:
 
 
 def encode_hello_reply(reply: HelloReply) -> bytes:
-    """Payload of a HELLO reply; what a fake board of the tests sends."""
+    """Payload of a HELLO reply, as a fake board of the tests sends it."""
     return _HELLO.pack(
         *reply.firmware_version,
         reply.kernel,
@@ -331,7 +331,7 @@ def _unpack(layout: struct.Struct, payload: bytes, what: str) -> tuple[Any, ...]
 
 @dataclass
 class FrameSplitter:
-    """Cuts a byte stream at the delimiters; what grows longer than any frame is dropped up to the next one."""
+    """Cuts a byte stream at the delimiters; anything longer than a frame is dropped up to the next delimiter."""
 
     dropped_bytes: int = 0
     _part: bytearray = field(default_factory=bytearray)

@@ -14,7 +14,7 @@ from hil.wire.protocol import Frame, MessageType
 from streetflow.errors import InputError
 from tests.helpers.fake_board import HELLO, SHA256, reply_to
 
-LONG_US = 60e6  # a deadline that only a fault of ours reaches
+LONG_US = 60e6  # a deadline that is reached only if the board is faulty
 HELLO_ONE = reply_to(Frame(MessageType.HELLO, 1, 0))
 
 

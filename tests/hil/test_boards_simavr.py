@@ -1,4 +1,4 @@
-"""The emulated board, against a probe firmware of ours: times in cycles, and every way in which a chip can die."""
+"""The emulated board, against a probe firmware of ours: times in cycles, and every kind of death of the chip."""
 
 import subprocess
 from collections.abc import Iterator
@@ -135,14 +135,14 @@ def test_bytes_that_the_firmware_does_not_read_in_time_are_lost(emulated: Simavr
     reply = ask(emulated, b"B" + sent)
     # Silicon keeps two bytes in the buffer and one in the shift register; the first may have been taken by the interrupt.
     assert reply[:3] == sent[:3]
-    assert reply[3] & 0x08, "DOR0 tells the firmware"
+    assert reply[3] & 0x08, "DOR0 reports the loss to the firmware"
     assert emulated.bytes_overrun == len(sent) - 3
     assert "13 bytes lost by overrun" in emulated.diagnosis()
 
 
 def test_the_watchdog_restarts_the_firmware(emulated: SimavrBoard) -> None:
     assert ask(emulated, b"M") == bytes((0b0001 + 1, 0)), "power-on"
-    assert ask(emulated, b"W") == b"", "it hangs until the watchdog bites"
+    assert ask(emulated, b"W") == b"", "it hangs until the watchdog resets it"
     assert emulated.watchdog_resets == 1
     assert ask(emulated, b"M") == bytes((0b1000 + 1, 0)), "WDRF"
     assert "1 watchdog resets" in emulated.diagnosis()

@@ -42,9 +42,9 @@ def test_extended_addresses(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("records", "fault"),
     [
-        (["hello"], "line 1.*no Intel HEX record"),
+        (["hello"], "line 1.*not an Intel HEX record"),
         ([":0100000041BF", END], "line 1.*wrong checksum"),
-        ([":02000000410D"], "line 1.*no Intel HEX record"),
+        ([":02000000410D"], "line 1.*not an Intel HEX record"),
         ([record(0, b"x")], "end record is missing"),
         ([END], "no data"),
         ([record(0, b"x", 9), END], "line 1.*unknown record type 9"),

@@ -1,4 +1,4 @@
-"""Faults on the line and the chip: what the specification says happens, and the closed loop lives through it."""
+"""Faults on the line and the chip: they happen as specified, and the closed loop survives them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,18 +37,18 @@ class TestTheSpecification:
     @pytest.mark.parametrize(
         ("text", "fault"),
         [
-            ("", "is no fault"),
-            ("bits=0.1", r"'bits=0.1' is no fault; did you mean bytes\?; known are bytes=P, drop=P"),
+            ("", "is not a fault"),
+            ("bits=0.1", r"'bits=0.1' is not a fault; did you mean bytes\?; there are bytes=P, drop=P"),
             ("drop=two", "probability from 0 to 1"),
             ("drop=1.5", "probability from 0 to 1"),
             ("drop=0.6,flip=0.6", "add up to more than 1"),
-            ("reset@0", "is no event"),
-            ("drop@3", "is no event"),
+            ("reset@0", "is not a valid event"),
+            ("drop@3", "is not a valid event"),
             ("silence@3", r"length in seconds, such as silence@3:2"),
             ("silence@3:-1", "length in seconds"),
             ("swap@3:/nowhere", "ELF file"),
-            ("reset@3:5", "takes nothing behind"),
-            ("seed=x", "is no fault"),
+            ("reset@3:5", "takes nothing after"),
+            ("seed=x", "is not a fault"),
         ],
     )
     def test_what_makes_no_sense(self, text: str, fault: str) -> None:

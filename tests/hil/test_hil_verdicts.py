@@ -102,7 +102,7 @@ def test_late_answers_fail_latency(crossing: Job) -> None:
 
 
 def test_policy_too_large_fails_the_footprint(tmp_path: Path, crossing: Job) -> None:
-    """Forty intersections of the paper's size don't fit 32 KB: told in bytes, and not run."""
+    """Forty intersections of the paper's size don't fit 32 KB: reported in bytes, and not run."""
     from hil.build.firmware import build_firmware
     from hil.build.footprint import measure
     from hil.loop.job import judge_fit
@@ -124,8 +124,8 @@ def test_firmware_ballast_fails_the_footprint(crossing: Job) -> None:
 
 @pytest.mark.parametrize(("hidden1", "runs"), [(245, True), (255, False)])
 def test_statics_and_stack_that_meet_fail_the_ram(hidden1: int, runs: bool, tmp_path: Path, crossing: Job) -> None:
-    """Activations take RAM: the same policy with idle units more, whose statics alone leave no room for the stack, or are too
-    many by themselves and are not run."""
+    """Activations take RAM: the same policy with more idle units, so that the statics leave no room for the stack, or don't
+    fit by themselves and are not run."""
     wide = tmp_path / "wide.json"
     save_policy(widened(load_policy(crossing.policy_file), hidden1), wide)
     verdict = run_job(replace(crossing, policy_file=wide, kernel="c"))
@@ -196,14 +196,14 @@ def test_wrong_policy_on_the_board_fails_the_handshake(crossing: Job, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("built", "told"),
+    ("built", "fault"),
     [
         ({"f_cpu_hz": 16_000_000}, "its clock is 16000000 Hz, not 8000000 Hz"),
         ({"baud": 116_000, "f_cpu_hz": 16_000_000}, "its line rate is 116000 baud, not 115200 baud"),
         ({"kernel": "c", "f_cpu_hz": 8_000_000}, "its kernel is c, not table"),
     ],
 )
-def test_a_board_built_otherwise_fails_the_handshake(crossing: Job, built: dict[str, object], told: str) -> None:
+def test_a_board_built_with_other_settings_fails_the_handshake(crossing: Job, built: dict[str, object], fault: str) -> None:
     """Its cycles would be turned into the wrong milliseconds."""
     job = replace(crossing, f_cpu_hz=8_000_000, kernel="table")
     board = replace(job, **built)  # type: ignore[arg-type]
@@ -212,7 +212,7 @@ def test_a_board_built_otherwise_fails_the_handshake(crossing: Job, built: dict[
     with open_board("simavr", firmware, f_cpu_hz=board.f_cpu_hz, baud=board.baud) as opened:
         verdict = judge(job, policy, job.environment(policy), opened, footprint)
     assert [(check.name, check.outcome) for check in verdict.checks] == [("handshake", "fail")]
-    assert "WrongFirmware" in verdict.check("handshake").measured and told in verdict.check("handshake").measured
+    assert "WrongFirmware" in verdict.check("handshake").measured and fault in verdict.check("handshake").measured
 
 
 @pytest.mark.parametrize(("board", "kernel"), [("simavr", "unrolled"), ("host", "c")])

@@ -153,21 +153,21 @@ def test_a_link_without_time_or_tries_is_refused(budget_s: float, tries: int) ->
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "message"),
     [
-        (Setting(f_cpu_hz=8_000_000), "its clock is 16000000 Hz, not 8000000 Hz (--f-cpu)"),
-        (Setting(baud=9600), "its line rate is 115200 baud, not 9600 baud (--baud)"),
-        (Setting(kernel="table"), "its kernel is c, not table (--kernel)"),
-        (Setting(min_green_s=5), "its minimum green is 0 s, not 5 s (--min-green)"),
+        (Setting(f_cpu_hz=8_000_000), "its clock is 16000000 Hz, not 8000000 Hz (`f_cpu_hz`)"),
+        (Setting(baud=9600), "its line rate is 115200 baud, not 9600 baud (`baud`)"),
+        (Setting(kernel="table"), "its kernel is c, not table (`kernel`)"),
+        (Setting(min_green_s=5), "its minimum green is 0 s, not 5 s (`min_green_s`)"),
     ],
 )
-def test_a_firmware_built_otherwise_is_refused(setting: Setting, told: str) -> None:
+def test_a_firmware_built_with_other_settings_is_refused(setting: Setting, message: str) -> None:
     fault = failure(WrongFirmware, lambda: Link(FakeBoard()).hello(SHA256, setting))
-    assert told in str(fault)
+    assert message in str(fault)
     assert Link(FakeBoard()).hello(SHA256, Setting(16_000_000, 115_200, "c", 0)) == HELLO
 
 
-def test_a_firmware_built_otherwise_is_refused_after_a_restart() -> None:
+def test_a_firmware_built_with_other_settings_is_refused_after_a_restart() -> None:
     def slower(request: Frame) -> list[bytes]:
         payload = encode_hello_reply(replace(HELLO, f_cpu_hz=8_000_000))
         return [encode_frame(Frame(request.type | 0x80, request.sequence, request.intersection, payload))]

@@ -1,4 +1,4 @@
-"""The link where the line spoils what is sent, or brings what isn't the reply: garbage, damage, strays, typed errors."""
+"""The link where the line spoils frames, or brings others than the reply: garbage, damage, strays, typed errors."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace

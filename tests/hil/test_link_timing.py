@@ -87,7 +87,7 @@ def test_a_late_answer_to_an_earlier_try_counts_from_that_try() -> None:
     ("compute_us", "response_us"), [(30_000, pytest.approx(30_000)), (40_000, None), (60_000, None)], ids=str
 )
 def test_no_response_is_shorter_than_the_chip_has_computed(compute_us: float, response_us: float | None) -> None:
-    """The first try's answer, come after a second try that went out while the chip was at it."""
+    """The first try's answer, after a second try that was sent while the chip was still computing."""
     link = Link(slow(compute_us))
     link.hello(SHA256)
     decision = link.decide(0, VALUES)

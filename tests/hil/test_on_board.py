@@ -1,4 +1,4 @@
-"""What any board must do, whatever it is: `pytest --hil=simavr | host | PORT | URL tests/hil/test_on_board.py`.
+"""What any board must do: `pytest --hil=simavr | host | PORT | URL tests/hil/test_on_board.py`.
 
 The board holds the firmware of one policy (--hil-network, --hil-policy) and is open once for the whole session.
 """
@@ -156,7 +156,7 @@ def test_a_reset_ends_the_session(link: Link, board: Board, policy: Policy) -> N
 
 
 def test_no_wrong_decision_is_taken_from_a_noisy_line(link: Link, board: Board, policy: Policy) -> None:
-    """One byte in fifty, both ways; what is lost may be lost, what arrives is right."""
+    """One byte in fifty, in both directions; decisions may get lost, but those that arrive are right."""
     noisy = FaultyBoard(board, FaultSpec.parse("bytes=0.02,seed=5"))
     references = [IntegerPolicy(part) for part in policy.intersections]
     through = Link(noisy, budget_s=FAR_BUDGET_S)

@@ -59,17 +59,20 @@ def test_an_unknown_network_is_a_failure(suite: pytest.Pytester) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--hil=/dev/ttyNone"], "--hil: /dev/ttyNone: there is no such port: *"),
         (["--hil=simvar"], "--hil: simvar: there is no such port; did you mean simavr?*"),
-        (["--hil=simavr", "--hil-faults=bits=1"], "--hil-faults: 'bits=1' is no fault; *"),
+        (["--hil=simavr", "--hil-faults=bits=1"], "--hil-faults: 'bits=1' is not a fault; *"),
         (["--hil=host", "--hil-faults=hang@3"], "--hil-faults: host can't do 'hang' on demand; *"),
         (["--hil=simavr", "--hil-baud=3"], "--hil-baud: 3 baud is out of range: 1200 to 2000000"),
         (["--hil=simavr", "--hil-f-cpu=3"], "--hil-f-cpu: 3 Hz is out of range: *"),
-        (["--hil=simavr", "--hil-budget=0"], "--hil-budget: 0.0 s is no time that a decision may take"),
+        (
+            ["--hil=simavr", "--hil-budget=0"],
+            "--hil-budget: 0.0 s is not a possible time for a decision: it must be above 0 and finite",
+        ),
         (["--hil=simavr", "--hil-kernel=fast"], "--hil-kernel: unknown kernel 'fast'; there are auto, unrolled, table, c"),
-        (["--hil=host", "--hil-kernel=table"], "--hil-kernel: table: the board host has the portable C alone (c or auto)"),
+        (["--hil=host", "--hil-kernel=table"], "--hil-kernel: table: the board host has only the portable C (c or auto)"),
         (
             ["--hil=simavr", "--hil-baud=19200", "--hil-f-cpu=1000000"],
             "--hil-baud: 19200 at 1000000 Hz: the nearest is 17857, off by -7.0 % (limit 2.5 %)",
@@ -78,12 +81,12 @@ def test_an_unknown_network_is_a_failure(suite: pytest.Pytester) -> None:
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )
-def test_bad_input_is_told_in_one_line(suite: pytest.Pytester, options: list[str], told: str) -> None:
-    """No trace of the code that has found it out."""
+def test_bad_input_is_reported_in_one_line(suite: pytest.Pytester, options: list[str], message: str) -> None:
+    """Without a traceback."""
     result = suite.runpytest_subprocess(*options, "-k", "loop")
     outcomes = result.parseoutcomes()
     assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 1 and "passed" not in outcomes
-    result.stdout.fnmatch_lines([told])
+    result.stdout.fnmatch_lines([message])
     for traced in ("E  *", "*.py:[0-9]*", "During handling*"):
         result.stdout.no_fnmatch_line(traced)
 
@@ -146,7 +149,7 @@ def test_an_empty_value_is_a_failure_not_a_skip_nor_a_default(suite: pytest.Pyte
     result.stdout.fnmatch_lines([f"--hil{option}: has no value"])
 
 
-def test_a_firmware_built_otherwise_is_refused_with_the_field_of_the_job(pytester: pytest.Pytester) -> None:
+def test_a_firmware_built_with_other_settings_is_refused_with_the_field_of_the_job(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         from dataclasses import replace
@@ -181,7 +184,7 @@ def test_a_port_where_nothing_answers_fails_in_setup(pytester: pytest.Pytester) 
 def test_a_board_with_another_policy_or_firmware_fails_in_setup(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ALIVE)
     sha256 = load_policy(pretrained_policy("crossing")).sha256
-    for hello, told in (
+    for hello, message in (
         (HELLO, f"WrongPolicy: the board holds policy {HELLO.policy_sha256[:12]}, not {sha256[:12]}: *"),
         (
             replace(HELLO, policy_sha256=sha256, f_cpu_hz=8_000_000),
@@ -192,7 +195,7 @@ def test_a_board_with_another_policy_or_firmware_fails_in_setup(pytester: pytest
         result = pytester.runpytest_subprocess(f"--hil={server.url}")
         server.hang_up()
         result.assert_outcomes(errors=1)
-        result.stdout.fnmatch_lines([f"--hil: {server.url}: {told}"])
+        result.stdout.fnmatch_lines([f"--hil: {server.url}: {message}"])
 
 
 def test_a_board_that_answers_is_greeted(pytester: pytest.Pytester) -> None:

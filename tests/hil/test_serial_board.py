@@ -60,7 +60,7 @@ def test_a_session_over_a_socket(serve: Callable[..., Server]) -> None:
         assert link.stats() == STATS
         timing = board.timing()
         sent_us = timing.request_end_us - timing.write_start_us
-        assert sent_us >= 8 * 10e6 / BAUD - 0.01, "STATS is 8 bytes; their time is reckoned at the line rate"
+        assert sent_us >= 8 * 10e6 / BAUD - 0.01, "STATS is 8 bytes; their time is computed from the line rate"
         assert decision.round_trip_us > decision.response_us >= 0
         assert board.clock == "wall"
         assert board.stack_high_water_bytes() is None
@@ -101,7 +101,7 @@ def test_a_connection_that_breaks_is_a_dead_board(serve: Callable[..., Server]) 
 
 @pytest.mark.filterwarnings("ignore:set.*deprecated:DeprecationWarning")  # in pyserial's client
 def test_rfc2217() -> None:
-    """Through a telnet server that speaks RFC 2217, whose other side is a looped-back port: what is sent comes back."""
+    """Through a telnet server that speaks RFC 2217, with a looped-back port at its other side: what is sent comes back."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -164,7 +164,7 @@ def test_a_session_over_a_pseudo_terminal(pty_port: tuple[int, str]) -> None:
 
     def serve() -> None:
         while not finished.wait(0.001):
-            with contextlib.suppress(OSError):  # while nobody has the port open
+            with contextlib.suppress(OSError):  # while no program has the port open
                 os.write(master, respond(os.read(master, 4096)))
 
     os.set_blocking(master, False)
@@ -279,7 +279,7 @@ def test_a_server_that_ends_the_connection_at_once(greeting: bytes) -> None:
 
 
 def test_a_connection_that_has_ended_when_the_port_opens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first read finds it out."""
+    """The first read reveals it."""
 
     class Ended:
         timeout, baudrate = 0.0, 0
@@ -335,7 +335,7 @@ def test_a_closed_board_says_so() -> None:
 
 
 class FoundPort:
-    """What pyserial tells of a port."""
+    """What pyserial reports of a port."""
 
     def __init__(self, device: str, vid: int | None, pid: int | None) -> None:
         self.device, self.vid, self.pid, self.description = device, vid, pid, "USB thing"
@@ -372,7 +372,7 @@ class TestFindingTheBoard:
 
     def test_none_says_what_is_there(self, present: Callable[..., None]) -> None:
         present(MODEM)
-        with pytest.raises(InputError, match=r"no port looks like a board: present are /dev/m \(USB thing\)"):
+        with pytest.raises(InputError, match=r"no port looks like a board: the ports present are /dev/m \(USB thing\)"):
             find_port()
         present()
         with pytest.raises(InputError, match="is the board plugged in"):

@@ -1,4 +1,4 @@
-"""The stack's bound: small programs whose depth is known, and what can't be bounded."""
+"""The stack's bound: small programs of known depth, and what can't be bounded."""
 
 import subprocess
 from pathlib import Path

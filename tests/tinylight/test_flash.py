@@ -96,7 +96,7 @@ def test_auto_takes_boards_only(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     """As tinylight hil --board auto: a port without a board's USB id is none."""
     plain = SimpleNamespace(device="/dev/ttyS0", description="n/a", vid=None, pid=None)
     monkeypatch.setattr("serial.tools.list_ports.comports", lambda: [plain])
-    assert error_of(capsys) == "auto: no port looks like a board: present are /dev/ttyS0 (n/a)"
+    assert error_of(capsys) == "auto: no port looks like a board: the ports present are /dev/ttyS0 (n/a)"
 
 
 def test_a_policy_too_large_is_refused_before_the_upload(

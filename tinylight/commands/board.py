@@ -47,7 +47,7 @@ def board(
     with SimavrBoard(elf, f_cpu_hz=F_CPU_HZ, baud=baud, bootloader=loader) as chip:
         port = PseudoTerminal(link)
         try:
-            uno = EmulatedUno(chip, port, tell=lambda text: say(text, style="dim"))
+            uno = EmulatedUno(chip, port, report=lambda text: say(text, style="dim"))
             begun = f"Arduino Uno at {link or port.name} (emulated; bootloader {loader.name}). Ctrl-C ends it."
             run_until_stopped(begun, uno.run, uno.stop)
         finally:
