@@ -58,7 +58,8 @@ def test_functions_are_compiled_in_folders_of_kernels_only() -> None:
 
 
 def test_nothing_from_outside_is_frozen_into_kernels() -> None:
-    ours = [(str(file), module) for file, tree in KERNELS.items() for module, _ in imported(tree)]
+    """But jit.py: of what it imports nothing is compiled."""
+    ours = [(str(file), module) for file, tree in KERNELS.items() if file.name != "jit.py" for module, _ in imported(tree)]
     foreign = [
         (file, module) for file, module in ours if module.partition(".")[0] in PACKAGES and module.split(".")[1] != "kernels"
     ]
