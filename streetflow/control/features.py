@@ -13,7 +13,7 @@ of them have a number that the paper leaves open, and a name may state another o
 without a number 12).
 
 Where the paper's text and its released code differ, this table follows the paper: waiting time is since the vehicle's last
-stop (its unit, a decision's 20 s, is about that of the release's counter, which grows by one a decision); the delay of a lane
+stop (its unit, a decision's 20 s, is about that of the release's counter, which grows by one per decision); the delay of a lane
 is against its own limit; the delay of a phase is the average over the lanes that it serves, each once; pressure is in - out,
 summed over lane links; has_changed is 1 for a change.
 """

@@ -53,7 +53,7 @@ class QueueState(Protocol):
 
 @dataclass
 class QueueMeter:
-    """Standing vehicles and vehicles that wait to enter, one sample a call. It costs nothing where it isn't called."""
+    """Standing vehicles and vehicles that wait to enter, one sample per call. It costs nothing where it isn't called."""
 
     standing: list[int] = field(default_factory=list)
     outside: list[int] = field(default_factory=list)

@@ -39,7 +39,7 @@ class Observer:
         self._lane_max_speed_mps = np.ascontiguousarray(engine.lane_max_speed_mps, np.float64)
         lanes = len(self._lane_max_speed_mps)
 
-        # The source vector: four blocks with one entry a lane, the actions and own entries of each intersection, and
+        # The source vector: four blocks with one entry per lane, the actions and own entries of each intersection, and
         # what is made of single vehicles.
         counts = [each.action_count for each in intersections]
         self._first_action = (LANE_BLOCKS * lanes + np.cumsum([0, *counts])).astype(np.int32)

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class Source(IntEnum):
-    """Arrays that cells read: one entry a lane, a lane link, or as said."""
+    """Arrays that cells read: one entry per lane, per lane link, or as given below."""
 
     VEHICLES = 0  # per lane
     WAITING = 1  # per lane: vehicles slower than 0.1 m/s
@@ -26,4 +26,4 @@ CHANGED = 0  # 1: the current action isn't that of the last decision
 PASSED = 1  # vehicles that have left the in-lanes since then: they were there, and no longer are
 PASSED_TRAVEL_TIME = 2  # s: the sum of the travel times that these had at the last decision
 OWN_COUNT = 3
-LANE_BLOCKS = 4  # the sources with one entry a lane, which come first in the source vector: VEHICLES to DELAY
+LANE_BLOCKS = 4  # the sources with one entry per lane, which come first in the source vector: VEHICLES to DELAY

@@ -1,7 +1,7 @@
 """The built-in networks, made by a seeded generator: no download is needed to run anything.
 
 ``crossing`` is one isolated four-way crossing, ``arterial`` three crossings in a row. Every crossing has three
-lanes an approach (left, straight, right), 8 phases and right turns that are always open; each movement reaches all
+lanes per approach (left, straight, right), 8 phases and right turns that are always open; each movement reaches all
 three lanes of the road it enters, as in the grid data sets. Demand is one peak hour: it rises to a maximum in the
 middle and falls again, heavier along the main road; every flow of a file is one vehicle.
 
@@ -60,7 +60,7 @@ def roadnet_bytes(name: str) -> bytes:
 
 
 def flow_bytes(name: str, flow: int) -> bytes:
-    """Demand file ``flow`` of a built-in network: one entry a vehicle, in order of start time."""
+    """Demand file ``flow`` of a built-in network: one entry per vehicle, in order of start time."""
     scenario = SCENARIOS[name]
     draw = random.Random(f"tinylight-hil/{name}/{flow}").random
     return json_bytes(generate_flow.flow(scenario.grid, scenario.traffic, draw))

@@ -35,7 +35,7 @@ TRACES = BUILTIN_TRACES | {
     "jinan_flow0_random": "Jinan",
     "losangeles_flow0_random": "LosAngeles",
 }
-# Of a CityFlow build made deterministic, see docs/cityflow-semantics.md, chapter 10.
+# Of a CityFlow build made deterministic, see docs/cityflow-semantics.md, section 10.
 LANE_CHANGE_TRACES = {
     "lanechange/atlanta_flow4_random_lanechange": "Atlanta",
     "lanechange/example_engine_lanechange": "example",

@@ -109,7 +109,7 @@ def test_rewards_are_minus_the_pressure_and_features_fit_the_engine() -> None:
             values = dict(zip(RELEASE, observation[i], strict=True))
             assert values["inlane_2_num_vehicle"].tolist() == counts[list(light.in_lanes)].tolist()
             assert values["inlane_2_num_waiting_vehicle"].tolist() == waiting[list(light.in_lanes)].tolist()
-            # Whoever waits has waited for a second or more.
+            # A vehicle that waits has waited for a second or more.
             waited = values["inlane_2_sum_waiting_time"]
             assert (waited >= values["inlane_2_num_waiting_vehicle"]).all()
             assert ((waited > 0) == (values["inlane_2_num_waiting_vehicle"] > 0)).all()
