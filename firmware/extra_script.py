@@ -2,7 +2,7 @@
 
 From the environment: TINYLIGHT_POLICY (policy file; model/pretrained/crossing.json unless set), TINYLIGHT_F_CPU
 (Hz; the board's own unless set), TINYLIGHT_BAUD (115200 unless set), TINYLIGHT_KERNEL (table, unrolled or c; auto unless
-set: unrolled where it fits; the host has the portable C alone).
+set: unrolled where it fits; the host has only the portable C).
 """
 
 import os
@@ -30,7 +30,7 @@ def stop(message: str) -> None:
 
 
 def run(module: str, *arguments: str) -> None:
-    """A module of `firmware.generator`, in a process of its own: SCons's Python knows nothing of this project's packages."""
+    """Runs a module of `firmware.generator` in its own process: SCons's Python doesn't find this project's packages."""
     command = [sys.executable, "-m", module, *arguments]
     result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     sys.stdout.write(result.stdout)
@@ -39,7 +39,7 @@ def run(module: str, *arguments: str) -> None:
 
 
 def upload_port() -> str:
-    """The board's port by the rule of `--board auto`: PlatformIO itself would take any port, though no board is at it."""
+    """The board's port by the rule of `--board auto`: PlatformIO itself would take any port, even one without a board."""
     command = [sys.executable, "-c", "from hil.boards.find_port import find_port; print(find_port().port)"]
     result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     if result.returncode:
@@ -49,7 +49,7 @@ def upload_port() -> str:
 
 
 def set_crc(target: list[object], source: list[object], env: object) -> None:
-    """After linking: the program's CRC becomes 0; what start.S doesn't serve is refused."""
+    """After linking: makes the program's CRC 0, and refuses what start.S doesn't support."""
     run("firmware.generator.flash_crc", str(Path(str(target[0])).resolve()))
 
 
@@ -68,7 +68,7 @@ def min_green_s() -> int:
 
 
 def default_policy() -> Path:
-    """Of the checkout, or of the installed package `model`."""
+    """The file in the checkout, or in the installed package `model`."""
     spec = find_spec("model")
     found = Path(spec.origin) if spec and spec.origin else None
     folders = [root / "model", *([found.parent] if found is not None and found.name == "__init__.py" else [])]
@@ -101,7 +101,7 @@ if "BOARD" in env:  # an AVR; the host build has no clock and no line
         env.Replace(UPLOAD_PORT=upload_port())
     map_file = build / "firmware.map"
     env.Append(LINKFLAGS=["-nostartfiles", f"-Wl,-Map,{map_file}"])
-    # Keeps what no vector leads to, so that set_crc sees it; the linker would leave it out without a word.
+    # Keeps interrupts that no vector leads to, so that set_crc sees them; the linker would drop them silently.
     env.Append(LINKFLAGS=[f"-Wl,-u,__vector_{number}" for number in (*range(1, VECTORS), "default")])
     env.AddPostAction("$BUILD_DIR/${PROGNAME}.elf", set_crc)
     print(f"Clock {f_cpu_hz} Hz, {baud} baud; linker map: {map_file}")

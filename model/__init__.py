@@ -19,7 +19,7 @@ def pretrained_policy(name: str) -> Path:
         name: the network's.
 
     Raises:
-        FileNotFoundError: there is none of that name; names those there are.
+        FileNotFoundError: no policy has that name; the message lists the available ones.
     """
     path = PRETRAINED_FOLDER / f"{name}.json"
     if not path.is_file():

@@ -37,7 +37,7 @@ class EvaluationRow:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How a run is made, beside network, flow and agent."""
+    """Settings of a run, beside network, flow and agent."""
 
     engine: str = "builtin"  # see `streetflow.control.engines.ENGINES`
     seed: int | None = None  # of the engine, for all flows; None: each flow's own (RUN_SEEDS)
@@ -63,14 +63,14 @@ def evaluate(
         flows: numbers of the demand files.
         integer: whether a policy decides as the chip does, else in float.
         settings: engine, seed, clearance, queues; by default the paper's.
-        progress: gets each row as it is there.
+        progress: gets each row as soon as it is complete.
         at_end: gets each run's environment at its horizon, for its measures and trips.
 
     Returns:
         One row a flow.
 
     Raises:
-        InputError: an agent, flow or network isn't there, or the policy is made for another network.
+        InputError: an agent, flow or network is missing, or the policy is made for another network.
     """
     settings = settings or RunSettings()
     require_engine(settings.engine)
@@ -110,7 +110,7 @@ def evaluate(
 
 
 def require_agent(agent: str | Path, *, integer: bool = False) -> None:
-    """InputError for an agent that isn't there, is no policy, or has no integer form where that is asked for."""
+    """InputError for an agent that is missing, is not a policy, or has no integer form where that is asked for."""
     make_controller(agent, integer=integer)
 
 
@@ -125,7 +125,7 @@ def make_controller(agent: str | Path | Policy, *, integer: bool | None) -> tupl
         The controller, its name (or its file's) and its clearance.
 
     Raises:
-        InputError: the agent isn't there, or it is a rule or a baseline and is asked for in integers.
+        InputError: the agent is missing, or integers are asked for and it is a rule or a baseline.
     """
     if not isinstance(agent, Policy):
         name = str(agent)

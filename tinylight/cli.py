@@ -40,7 +40,7 @@ class _Commands(TyperGroup):
 
 class _Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """InputError for an empty value, which would pass for the default or for the current folder."""
+        """InputError for an empty value, which would be taken for the default or for the current folder."""
         given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         for parameter in self.get_params(ctx):
             value = given.get(parameter.name)
@@ -66,7 +66,7 @@ app = typer.Typer(
 )
 
 
-def _tell_version(asked: bool) -> None:
+def _show_version(asked: bool) -> None:
     if asked:
         from model.policy.provenance import tool_version
 
@@ -77,7 +77,7 @@ def _tell_version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
     ] = False,
 ) -> None:
     pass
@@ -104,12 +104,12 @@ for command in COMMANDS:
 
 
 def run() -> int:
-    """Runs the command line and returns its exit code. Bad input is one line; whatever the system refuses (a folder that can't
-    be written, a name that is too long) and no command has a better word for is bad input as well."""
+    """Runs the command line and returns its exit code. Bad input gives one line; so do errors of the operating system (a folder
+    that can't be written, a name that is too long) that no command handles itself."""
     from hil.build.firmware import BuildError
 
     with warnings.catch_warnings():
-        report_input_warnings(lambda text: _tell(text, "yellow"))
+        report_input_warnings(lambda text: _print_error(text, "yellow"))
         try:
             exit_code = app(prog_name=app.info.name, standalone_mode=False) or 0
         except (InputError, StepError) as fault:
@@ -120,21 +120,21 @@ def run() -> int:
             return _refused(_one_line(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)))
         except typer.TyperException as fault:
             text = _usage(fault)
-            return _refused(_one_line(text)) if text else 2  # without a word the help has been shown
+            return _refused(_one_line(text)) if text else 2  # no text: the help has been shown
         except (KeyboardInterrupt, typer.Abort):  # Abort: at a prompt
             exit_code = STOPPED
-    if exit_code == STOPPED:  # the commands' framework makes Ctrl-C this
-        _tell("stopped", "red")
+    if exit_code == STOPPED:  # as the framework also returns for Ctrl-C
+        _print_error("stopped", "red")
     return exit_code
 
 
 def main() -> NoReturn:
-    """The command line in this process, Ctrl-C before and after the command aside (`tinylight.entry`)."""
+    """The command line in this process; `tinylight.entry` handles Ctrl-C before and after the command."""
     sys.exit(run())
 
 
 def _refused(text: str) -> int:
-    _tell(text, "red")
+    _print_error(text, "red")
     return 2
 
 
@@ -156,7 +156,7 @@ def _one_line(text: str) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
-def _tell(text: str, style: str) -> None:
+def _print_error(text: str, style: str) -> None:
     errors.print(f"tinylight: {text}", style=style, markup=False, highlight=False)
 
 

@@ -28,8 +28,7 @@ MAX_COLUMNS = 10_000  # of any table
 
 
 def require_writable(*files: Path | None) -> None:
-    """Finds out before the work, not after it, that a result can't be written. InputError; files that aren't asked for are
-    None."""
+    """InputError before the work, not after it, where a result can't be written. Files that aren't asked for are None."""
     asked = [file for file in files if file is not None]
     for number, file in enumerate(asked):
         if file in asked[:number]:
@@ -38,7 +37,7 @@ def require_writable(*files: Path | None) -> None:
 
 
 def run_until_stopped(begun: str, run: Callable[[], None], stop: Callable[[], None]) -> None:
-    """Says `begun`, and runs what Ctrl-C (exit code STOPPED) or SIGTERM (0) ends in good order, by `stop`."""
+    """Prints `begun` and calls `run`; Ctrl-C (exit code STOPPED) or SIGTERM (0) ends it cleanly by calling `stop`."""
     received: list[int] = []
 
     def end(number: int, _: object) -> None:
@@ -54,15 +53,14 @@ def run_until_stopped(begun: str, run: Callable[[], None], stop: Callable[[], No
 
 
 def progress_bar(*columns: ProgressColumn) -> Progress:
-    """With these columns, or the usual ones. Where no terminal is there to draw on, it would leave an empty line at its end, so
-    there is none."""
+    """With these columns, or the usual ones. Disabled without a terminal, where it would leave an empty line at its end."""
     usual = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     return Progress(*(columns or usual), console=errors, transient=True, disable=not errors.is_interactive)
 
 
 def show(table: Table) -> None:
-    """A table whose words and figures are all whole: texts wrap as the console's width asks, and where that isn't enough the
-    table is wider. rich by itself would cut."""
+    """A table that never cuts words or figures, as rich would: texts wrap to the console's width, and where that isn't enough
+    the table is wider."""
     endless = console.options.update(max_width=MAX_COLUMNS)
     for column in table.columns:
         sizes = [Measurement.get(console, endless, cell) for cell in (column.header, *column.cells)]

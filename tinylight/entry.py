@@ -17,7 +17,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 def main() -> NoReturn:
     """Entry point of the installed command."""
-    exit_code = 1  # after an exception that nobody foresaw
+    exit_code = 1  # after an unexpected exception
     stopped_by: int = signal.SIGINT
 
     def interrupt(number: int, _frame: object) -> NoReturn:
@@ -26,7 +26,7 @@ def main() -> NoReturn:
         raise KeyboardInterrupt
 
     def leave() -> None:
-        """Python would go on with tearing down all modules, where Ctrl-C kills."""
+        """Exits at once: Python would go on to tear down all modules, and Ctrl-C would kill it there."""
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(exit_code)
@@ -46,7 +46,7 @@ def main() -> NoReturn:
             exit_code = run()
         finally:
             _on_signals(_stop)
-    except KeyboardInterrupt:  # on the way into `run` or out of it
+    except KeyboardInterrupt:  # while entering or leaving `run`
         _stop(stopped_by)
     if exit_code == STOPPED:
         exit_code = 128 + stopped_by
@@ -54,7 +54,7 @@ def main() -> NoReturn:
 
 
 def _shadowed() -> str | None:
-    """What stands in the way of a package of ours, such as a user's own model.py on PYTHONPATH."""
+    """A file that hides one of our packages, such as a user's own model.py on PYTHONPATH; None if there is none."""
     try:
         from hil.own_packages import shadowed
     except ImportError:
@@ -66,7 +66,7 @@ def _shadowed() -> str | None:
 
 
 def _on_signals(handler: Callable[..., Any]) -> None:
-    """Unless one is ignored, as a shell has Ctrl-C for what runs in the background."""
+    """Sets the handler of each signal that isn't ignored (a shell ignores Ctrl-C for background jobs)."""
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)

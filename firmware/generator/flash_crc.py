@@ -2,8 +2,8 @@
 
     python -m firmware.generator.flash_crc FIRMWARE.elf
 
-A CRC is linear: each bit of the two bytes flips a fixed pattern of the result. Which bits are needed is the solution of 16
-equations over bits.
+A CRC is linear: each bit of the two bytes flips a fixed pattern of the result. Solving 16 equations over bits gives the bits to
+set.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def crc(data: bytes, start: int = CRC_INITIAL) -> int:
 
 def patch(elf_file: Path) -> None:
     """Rewrites the file. ValueError if it has no such symbol, does not lie in flash from address 0 without a gap, or has
-    what start.S leaves out: statics with initial values, which nothing would set, or an interrupt that no vector leads to."""
+    what start.S doesn't support: statics with initial values, which nothing would set, or an interrupt without a vector."""
     content = elf_file.read_bytes()
     elf, image, places = bytearray(content), bytearray(), list[int]()
     for offset, address, size in sorted(_segments(content), key=lambda segment: segment[1]):

@@ -27,7 +27,7 @@ class Term(NamedTuple):
 
 
 class Row(NamedTuple):
-    """How a row is summed: all of `lead` are positive; each partial sum has one sign; what is left goes one by one."""
+    """How a row is summed: all of `lead` are positive; each partial sum has one sign; the rest is added one by one."""
 
     lead: list[Term]
     partial: list[list[Term]]

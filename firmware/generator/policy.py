@@ -27,7 +27,7 @@ class PolicyError(ValueError):
 
 
 def _require_own_model() -> None:
-    """PolicyError where Python finds a user's own module in place of the package `model`; it isn't run."""
+    """PolicyError where Python finds a user's own module in place of the package `model`; that module isn't run."""
     spec = None if "model" in sys.modules else find_spec("model")
     if spec is not None and not any((Path(folder) / "policy").is_dir() for folder in spec.submodule_search_locations or ()):
         raise PolicyError(f"can't be checked: {spec.origin} is found in place of tinylight-hil's package 'model': rename it")

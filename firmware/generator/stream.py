@@ -1,20 +1,20 @@
 """Data of the kernel `table` (firmware/src/avr/table.S): per intersection one run of bytes that it reads from front to back.
 
     features   each: width, offset (2 bytes), multiplier (2), factor, window, limit (2); a 0 behind the last
-    layers     each: matrices; a stage bit tells the last
+    layers     each: matrices; a stage bit marks the last
 
-A layer's rows are cut into blocks of at most ROWS_MAX, whose sums lie in registers. A block is one matrix (layer 1: one per
-feature): number of rows, stage bits, number of columns, the rows' biases, the weights column by column; behind the block's last
-matrix, except in layer 3, the rows' scales. A weight w is stored as w + 128; a bias in two bytes as bias + 32768, if all of
-the firmware fit so, else in three bytes as it is.
+A layer's rows are cut into blocks of at most ROWS_MAX, so that their sums fit the registers. A block is one matrix (layer 1:
+one per feature): number of rows, stage bits, number of columns, the rows' biases, the weights column by column; after the
+block's last matrix, except in layer 3, the rows' scales. A weight w is stored as w + 128; a bias in two bytes as bias + 32768
+if all biases of the firmware fit, else unchanged in three bytes.
 
 A shift is stored as a window and a factor: of the product's bytes p, `window` and `window` + 1 hold the result once they are
 multiplied by the power of two `factor` (0: there is no shift). `limit` is the greatest value (less offset) that does not
 saturate. A row's scale is multiplier and factor where the window is 1, as it nearly always is; else 0, window, multiplier,
 factor.
 
-Inputs and activations lie in RAM, each feature's and each layer's with EXCESS_BYTES before them: what the sums over them have
-too much.
+Inputs and activations lie in RAM. Before those of each feature and each layer are EXCESS_BYTES bytes: the excess of the sums
+over them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def constants(parts: Sequence[JsonObject]) -> dict[str, int]:
 
 
 def block_sizes(rows: int) -> list[int]:
-    """As few blocks as it takes, all but the last as large as can be: so few sizes need code."""
+    """As few blocks as possible, all but the last of full size, so that few sizes need code."""
     full, rest = divmod(rows, ROWS_MAX)
     return [ROWS_MAX] * full + [rest] * (rest > 0)
 
@@ -122,7 +122,7 @@ def _scales(part: JsonObject) -> Iterator[tuple[int, int]]:
 
 
 def _scale(multiplier: int, shift: int) -> tuple[int, int, int]:
-    """Multiplier, window and factor: the same scale, with the usual window if that can be."""
+    """Multiplier, window and factor: the same scale, with the usual window if possible."""
     while shift <= 8 and multiplier <= INPUT_MAX // 2:
         multiplier, shift = 2 * multiplier, shift + 1
     while shift > 16 and multiplier % 2 == 0:

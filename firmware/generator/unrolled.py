@@ -64,7 +64,7 @@ class Unrolled:
         code.op("movw", r(30), r(26))
         inputs = _places(INPUTS, sum(feature["width"] for feature in part["features"]), 0)
         scale(code, part["features"], inputs)
-        code.place(f"layers_{self.number}")  # for who counts the cycles from here
+        code.place(f"layers_{self.number}")  # for tests that count cycles from here on
         h1, h2 = part["hidden"]
         hidden1, hidden2 = _places(HIDDEN1, h1), _places(HIDDEN2, h2)
         layer1, layer2, layer3 = part["layer1"], part["layer2"], part["layer3"]
@@ -100,8 +100,8 @@ class Unrolled:
         self._rows.append(group([Term(w, place) for w, place in zip(weights, places, strict=True) if w]))
 
     def _hold(self, weights: Sequence[Sequence[int]], registers: Sequence[int], outputs: Sequence[int | str]) -> None:
-        """Gives the most frequent |weights| of a layer registers that it leaves free, as far as that saves cycles: an output
-        whose register is taken goes through RAM, but for the last."""
+        """Puts the most frequent |weights| of a layer into registers that it leaves free, where that saves cycles: an output
+        that loses its register goes through RAM, except the last."""
         counts = Counter(abs(w) for row in weights for w in row if abs(w) > 1)
         for register, (size, count) in zip(registers, counts.most_common(), strict=False):
             if count > 1 + (THROUGH_RAM_CYCLES if register in outputs[:-1] else 0):
@@ -158,7 +158,7 @@ class Unrolled:
         return ends_positive or not has_sign  # ADC sets the zero flag by its own byte, SBC by all
 
     def _add_constant(self, constant: int, into: Sequence[int]) -> bool:
-        """into += constant; False if there is nothing to do."""
+        """into += constant; False if the constant is 0."""
         for number, register in enumerate(into if constant else ()):
             self.code.op("sbci" if number else "subi", r(register), byte(-constant, number))
         return constant != 0

@@ -1,4 +1,4 @@
-/* What every board gives to the program: start, watchdog, rest, LED, reset cause. */
+/* What every board provides to the program: start, watchdog, rest, LED, reset cause. */
 #ifndef BOARD_H
 #define BOARD_H
 
@@ -13,13 +13,13 @@
 #define BOARD_BAUD 0
 #endif
 
-#ifndef MIN_GREEN_S /* seconds that a light stays green at least, told by the build (TINYLIGHT_MIN_GREEN_S) */
+#ifndef MIN_GREEN_S /* seconds that a light stays green at least, set by the build (TINYLIGHT_MIN_GREEN_S) */
 #define MIN_GREEN_S 0
 #endif
 
 extern struct boot { /* as HELLO sends it; on the chip start.S sets it */
     uint8_t reset_cause; /* MCUSR as found at boot; 0 on the host */
-    uint8_t count;       /* boots since power came, this one included; stops at 255; 1 on the host */
+    uint8_t count;       /* boots since power-on, this one included; stops at 255; 1 on the host */
 } boot;
 
 void board_start(void);

@@ -36,9 +36,9 @@ struct dispatch_state {
         uint16_t logits_crc;
     } last;
 
-    bool in_session;      /* HELLO has been said since the chip started */
+    bool in_session;      /* a HELLO has been received since the chip started */
     uint8_t held_action;  /* in the decision to be made: the action in force that its minimum green holds */
-    uint8_t error;        /* what the frame in hand turned out to be */
+    uint8_t error;        /* of the current frame */
     uint8_t error_detail;
     struct frame_reader request;
 };
@@ -51,8 +51,8 @@ register struct dispatch_state *dispatch __asm__("r28");
 #define dispatch (&dispatch_state)
 #endif
 
-/* Judges the frame that `dispatch->request` has just completed with `status`. Whether a decision is due: then this gives the
- * intersection and its feature values, and what was decided goes to `inferred`, with the cycles it took to dispatch_decided.
+/* Checks the frame that `dispatch->request` has just completed with `status`. Returns whether a decision is due: then this
+ * gives the intersection and its feature values; the decision must go to `inferred`, and its cycles to dispatch_decided.
  */
 MUST_USE bool dispatch_check(enum frame_status status);
 MUST_USE const uint8_t *dispatch_values(void);
@@ -62,7 +62,7 @@ static inline const FLASH struct intersection *dispatch_intersection(void) {
     return &policy_intersections[POLICY_INTERSECTIONS > 1 ? dispatch->request.bytes[FRAME_AT_INTERSECTION] : 0];
 }
 
-/* Answers the frame that was judged last. */
+/* Answers the frame that was checked last. */
 void dispatch_answer(void);
 
 #endif

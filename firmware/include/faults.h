@@ -1,4 +1,4 @@
-/* Faults on demand, for tests that must see a verdict fail. Without these flags nothing of this is compiled.
+/* Faults on demand, for tests that must see a verdict fail. Without these flags none of this is compiled.
  *
  * -DTL_SLOWDOWN_CYCLES=N  each decision takes N more clock cycles (on the host: N / 16 microseconds)
  * -DTL_FLIP_WEIGHT=K      one flipped bit in flash: weight K of the first intersection's layer 3 is 64 off (weight K is that
@@ -6,7 +6,7 @@
  * -DTL_GARBAGE_AFTER=N    after N decisions every reply is scrambled (0, or just -DTL_GARBAGE: from the start)
  * -DTL_SILENT_AFTER=N     after N decisions nothing is answered any more (0: from the start)
  * -DTL_HANG_AFTER=N       after N decisions the program hangs, until the watchdog resets the chip
- * -DTL_BALLAST_BYTES=N    N bytes of flash for nothing (at most 32767, as an object of avr-gcc may be)
+ * -DTL_BALLAST_BYTES=N    N unused bytes of flash (at most 32767, avr-gcc's limit for an object)
  */
 #ifndef FAULTS_H
 #define FAULTS_H

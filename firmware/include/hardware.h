@@ -1,7 +1,7 @@
 /* The one header that knows the ATmega328P: clock, baud rate, registers, pins.
  *
- * F_CPU and BAUD come from the build (TINYLIGHT_F_CPU, TINYLIGHT_BAUD; 16 MHz and 115200 unless told
- * otherwise). hil/build/baud.py computes the same divisor in Python.
+ * F_CPU and BAUD come from the build (TINYLIGHT_F_CPU, TINYLIGHT_BAUD; 16 MHz and 115200 by default).
+ * hil/build/baud.py computes the same divisor in Python.
  */
 #ifndef HARDWARE_H
 #define HARDWARE_H
@@ -45,7 +45,7 @@
 #endif
 
 /* A receiver samples 8N1 mid-bit: both ends together may be off by 5 %, half of it is ours. 115200 at 8 MHz is off by -3.5 %:
- * in wide use, and a partner whose own clock is exact takes it, so it is compiled, but said.
+ * it is widely used, and works where the other end's clock is exact, so it compiles with a message.
  */
 #define BAUD_ERROR_LIMIT_PPM 25000
 #define BAUD_IS_THE_EXCEPTION (F_CPU == 8000000 && BAUD == 115200)

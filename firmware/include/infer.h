@@ -10,7 +10,7 @@ struct decision {
     int24 logits[POLICY_ACTIONS_MAX];
 };
 
-/* What infer() has found. Before that its place may hold the values of a request that comes in parts. */
+/* The result of infer(). Until then its memory may hold the values of a request that comes in parts. */
 #define PARTS_BYTES (2 * POLICY_INPUTS_MAX + 2)
 extern union decision_or_parts {
     struct decision decision;

@@ -40,7 +40,7 @@ struct feature_scale {
     int16_t offset;
     uint16_t multiplier; /* at most 32767 */
     uint8_t shift;       /* 0..16 */
-    uint8_t width;       /* how many values the feature has */
+    uint8_t width;       /* number of the feature's values */
 };
 
 /* h = min(255, (sum * multiplier + half) >> shift) */

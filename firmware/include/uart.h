@@ -30,7 +30,7 @@ static inline uint8_t uart_receive(void) {
 MUST_USE uint8_t uart_receive(void); /* the next byte; only if the line is not quiet */
 MUST_USE bool uart_is_quiet(void);   /* nothing received waits to be read */
 
-/* Sending: bytes are put behind one another, may be changed where they lie, and go out once they are released. */
+/* Sending: bytes are put one after another, may be changed in place, and go out once they are released. */
 uint8_t uart_put(uint8_t byte); /* returns the byte's place */
 void uart_set(uint8_t place, uint8_t byte);
 void uart_release(void);

@@ -4,8 +4,8 @@
 
 #include "policy_dimensions.h"
 
-/* Powers of two. What the chip receives while it computes must fit the one; in stop and wait that is nothing. Sending never
- * waits where the other holds a whole frame, and could not go on if it held less than a COBS block.
+/* Powers of two. What the chip receives while it computes must fit the first; with stop and wait that is nothing. Sending
+ * never waits if the second holds a whole frame, and would stall if it held less than a COBS block.
  */
 #define RECEIVE_RING_BYTES 64
 #if POLICY_MAX_PAYLOAD + 8 < 64

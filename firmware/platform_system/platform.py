@@ -34,7 +34,7 @@ sys.exit(main())
 
 class SystemPlatform(PlatformBase):
     def configure_default_packages(self, options, targets):
-        # No reason to look anything up: a bench without network would wait for the time-outs.
+        # Nothing needs to be looked up: without a network it would wait for time-outs.
         os.environ.setdefault("PLATFORMIO_DISABLE_UPGRADE_CHECK", "true")
         os.environ.setdefault("PLATFORMIO_SETTING_ENABLE_TELEMETRY", "no")
         lay_out_scons(Path(self.config.get("platformio", "packages_dir")))
@@ -60,7 +60,7 @@ def lay_out_scons(packages_dir: Path) -> None:
     PackageItem(str(draft), PackageMetadata("tool", TOOL, tool_version, spec)).dump_meta()
     try:
         draft.rename(packages_dir / TOOL)
-    except OSError:  # somebody else was faster, or an unsuitable version lies there
+    except OSError:  # another process was faster, or an unsuitable version lies there
         target = packages_dir / f"{TOOL}@{tool_version}"
         if ToolPackageManager().get_package(spec) or target.exists():
             shutil.rmtree(draft)

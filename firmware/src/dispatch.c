@@ -1,4 +1,4 @@
-/* What the chip answers to each request. */
+/* The chip's answer to each request. */
 #include "dispatch.h"
 
 #include "board.h"
@@ -54,7 +54,7 @@ _Static_assert(16 + POLICY_SHA256_BYTES <= POLICY_MAX_PAYLOAD, "a HELLO reply mu
 #define GET_LENGTH 2
 #define GET_PAYLOAD_LENGTH 3
 
-#define ALONE __attribute__((noinline)) /* where avr-gcc would make more of it by inlining */
+#define ALONE __attribute__((noinline)) /* where inlining by avr-gcc would make the code larger */
 
 struct dispatch_state dispatch_state;
 
@@ -247,7 +247,7 @@ static void answer_hello(void) {
     frame_put_bytes(&boot, sizeof boot);
 }
 
-/* The CRC of the logits stands for them; it is reckoned while the bytes before it are on their way. */
+/* The CRC of the logits stands for them; it is computed while the bytes before it are being sent. */
 static void answer_decide(void) {
     frame_put_bytes(&dispatch->last.answer, ANSWER_BYTES);
     dispatch->last.logits_crc = crc_of(inferred_logit_bytes(), LOGIT_BYTES * dispatch->last.answer.logits);

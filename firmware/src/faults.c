@@ -34,8 +34,8 @@ const uint8_t faults_ballast[TL_BALLAST_BYTES] = {1};
 #define SOUND_DECISIONS TL_HANG_AFTER
 #endif
 
-static bool failing;      /* the reply at hand */
-static bool next_changes; /* the next fails and the first does not, or the other way round */
+static bool failing;      /* the current reply */
+static bool next_changes; /* the next reply fails and the first does not, or vice versa */
 
 /* The first SOUND_DECISIONS are answered as they should be; whole replies fail from then on. */
 bool faults_swallow_reply(void) {

@@ -6,7 +6,7 @@
  *
  * A weight w is stored as u = w + 128, and sum(w * q) = sum(u * q) - 128 * sum(q). The second term is the
  * same for every row, so it is computed once per layer, and the inner loop multiplies unsigned by unsigned:
- * no sign to extend. The sums are modulo 2^24; since the true sum fits 24 bits, what comes out is the true sum.
+ * no sign to extend. The sums are modulo 2^24; since the true sum fits 24 bits, the result is the true sum.
  */
 #include "infer.h"
 
@@ -19,11 +19,11 @@
 
 #define PAIRS(rows) (((rows) + 1) / 2) /* tables of an odd number of rows end with a row of zeros */
 
-static uint8_t scaled[POLICY_WIDTH_MAX];        /* the inputs of the feature at work, uint8 */
+static uint8_t scaled[POLICY_WIDTH_MAX];        /* the inputs of the current feature, uint8 */
 static uint8_t hidden1[POLICY_HIDDEN1_MAX];     /* the activations */
 static uint8_t hidden2[POLICY_HIDDEN2_MAX];
 static int24 branches[POLICY_HIDDEN1_MAX];      /* layer 1: sum of the branches so far */
-static int24 sums[2 * PAIRS(POLICY_ROWS_MAX)];  /* of the rows of the layer at work */
+static int24 sums[2 * PAIRS(POLICY_ROWS_MAX)];  /* of the rows of the current layer */
 
 /* min(255, value / 2^shift), rounded half up; value + half fits 32 bits. The chip shifts one bit at a time, so it
  * drops whole bytes first and then shifts 16 bits.
@@ -66,7 +66,7 @@ ALONE static uint24 excess_of(const uint8_t *inputs, uint8_t count) {
     return (uint24)sum << WEIGHT_EXCESS_LOG2;
 }
 
-/* Adds the products to two rows at once, whose weights lie in turn: each input is fetched once for both. */
+/* Adds the products to two rows at once; their weights alternate, so each input is fetched once for both. */
 ALONE static void add_products(const FLASH uint8_t *weights, const uint8_t *inputs, uint8_t count, int24 *pair) {
     uint24 first = (uint24)pair[0];
     uint24 second = (uint24)pair[1];

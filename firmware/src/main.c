@@ -1,4 +1,4 @@
-/* The story: bytes come in, frames form, each one is judged, decided if it asks for that, and answered; in between the chip
+/* The main loop: bytes form frames; each frame is checked, decided if it asks for that, and answered; in between the chip
  * sleeps.
  */
 #include "board.h"
@@ -11,7 +11,7 @@
 #include "uart.h"
 
 #ifdef __AVR__
-__attribute__((OS_main)) int main(void); /* it has nobody's registers to save */
+__attribute__((OS_main)) int main(void); /* it has no caller, so no registers to save */
 #endif
 
 static inline void decide(void) {

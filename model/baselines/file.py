@@ -1,7 +1,7 @@
 """Weights of a trained baseline in a file: numpy's npz, with a JSON header as the array `header`.
 
 The header holds format, version, model, network, clearance, decision interval, provenance and the SHA-256 of all the rest, so
-that a damaged or edited file is refused. Nothing in it is ever unpickled.
+that a damaged or edited file is refused. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BaselineFile:
 
 
 def save_baseline(content: BaselineFile, file: Path) -> None:
-    """Whole or not at all. InputError where it can't be written, as over a device."""
+    """Writes the file whole or not at all. InputError where it can't be written, such as over a device."""
     require_writable(file)
     header = json.dumps(content.header() | {"sha256": content.sha256}, sort_keys=True)
     with written_aside(file) as aside, aside.open("wb") as stream:
@@ -59,7 +59,7 @@ def save_baseline(content: BaselineFile, file: Path) -> None:
 
 
 def is_baseline_file(file: Path) -> bool:
-    """Whether it begins like one: an npz is a zip archive, a policy file is JSON."""
+    """Whether the file begins like a weights file: an npz is a zip archive, a policy file is JSON."""
     if not file.is_file():
         return False
     with file.open("rb") as stream:
@@ -67,7 +67,7 @@ def is_baseline_file(file: Path) -> bool:
 
 
 def load_baseline(file: Path) -> BaselineFile:
-    """InputError with the fault if it isn't a sound file of this version."""
+    """Reads the file. InputError with the fault if it isn't a valid file of this version."""
     try:
         with np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}

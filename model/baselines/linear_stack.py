@@ -12,7 +12,7 @@ from torch import Tensor, nn
 class LinearStack(nn.Module):
     """S layers of `inputs` to `outputs`, each with own weights, uniform in +-1/sqrt(inputs) as PyTorch's default for Linear.
 
-    seeds[s] fixes layer s, whatever the others are; `layer` keeps those of one network apart."""
+    seeds[s] fixes layer s, whatever the others are; `layer` distinguishes the layers of one network."""
 
     def __init__(self, inputs: int, outputs: int, seeds: Sequence[tuple[int, ...]], layer: int) -> None:
         super().__init__()

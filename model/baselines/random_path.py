@@ -15,7 +15,7 @@ from model.search.config import KEPT_FEATURES, LAYER_DIMS
 from model.search.subgraph import Choice, SubGraph
 from model.search.supergraph import GraphShape, SuperGraph
 
-CHOICE_STREAM = 1  # keeps the draws of a path apart from those of its weights
+CHOICE_STREAM = 1  # separates the draws of a path from those of its weights
 
 
 class RandomPath(ValueGraph):

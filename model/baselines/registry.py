@@ -1,7 +1,7 @@
-"""The learned baselines of the paper's Table 1: what each sees, is paid and decides, and which networks it can do.
+"""The learned baselines of the paper's Table 1: inputs, reward and actions of each, and the networks that it can control.
 
 Inputs are features of `streetflow.control.features`. The networks (`ecolight.py`, `frap.py`, `colight.py`, `random_path.py`)
-need torch; this table doesn't.
+need torch; this module doesn't.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Baseline:
     needs_neighbours: bool = False
 
     def refusal(self, intersections: Sequence[Intersection]) -> str | None:
-        """Why the model can't do a network (the paper's dashes), None if it can."""
+        """Why the model can't control a network (the paper's dashes), None if it can."""
         if self.shared:
             first = intersections[0]
             for other in intersections[1:]:
@@ -51,7 +51,7 @@ class Baseline:
         return None
 
     def require(self, intersections: Sequence[Intersection], network: str) -> None:
-        """InputError for a network that the model can't do."""
+        """InputError for a network that the model can't control."""
         why = self.refusal(intersections)
         if why is not None:
             raise InputError(network, "intersections", why)
@@ -61,7 +61,7 @@ class Baseline:
         return np.array([2 if self.stay_or_next else each.action_count for each in intersections], np.int64)
 
     def phases(self, actions: np.ndarray, environment: Environment) -> np.ndarray:
-        """The environment's actions (phases) that the model's stand for, both int[N]."""
+        """The environment's actions (phases) that the model's actions stand for, both int[N]."""
         if not self.stay_or_next:
             return actions
         counts = np.array([each.action_count for each in environment.intersections])
@@ -83,7 +83,7 @@ BASELINES = {
 
 
 def require_baseline(name: str) -> None:
-    """FieldError for a model that there isn't."""
+    """FieldError for an unknown model."""
     if name not in BASELINES:
         raise FieldError("model", f"unknown model {name!r}{or_else(name, ['TinyLight', *BASELINES])}")
 
@@ -96,7 +96,7 @@ def build_graph(
     seeds: Sequence[int],
 ) -> ValueGraph:
     """The model's network for one replica per seed, with fresh weights. Group r * N + n is intersection n of replica r. Its
-    input is float32[G, B, F * W]: B states of `baseline.features`, whose widths [N, F] are given, each padded to `width` W."""
+    input is float32[G, B, F * W]: B states of `baseline.features` of the given widths [N, F], each padded to `width` W."""
     replicas = len(seeds)
     widths = np.tile(feature_widths, (replicas, 1)).astype(np.int64)
     n_actions = np.tile(baseline.n_actions(intersections), replicas)

@@ -28,7 +28,7 @@ def train_baseline_files(
     progress: Callable[[BaselineProgress], None] | None = None,
 ) -> list[BaselineFile]:
     """runs: (flow, training seed, file) of each replica; they train side by side. InputError for an unknown model and for a
-    network that it can't do."""
+    network that it can't control."""
     require_baseline(model)
     baseline = BASELINES[model]
     config = config or BaselineConfig()

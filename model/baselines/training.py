@@ -35,7 +35,7 @@ class BaselineEnvironment:
     """An environment as a baseline sees it: its features, its reward, its actions."""
 
     def __init__(self, baseline: Baseline, environment: Environment) -> None:
-        """The environment must have been made with the baseline's features. InputError for a network that it can't do."""
+        """The environment must have been made with the baseline's features. InputError for a network that it can't control."""
         baseline.require(environment.intersections, environment.network.name)
         self.baseline, self.environment = baseline, environment
         self._weights = waiting_weights(environment) if baseline.reward == "waiting" else None
@@ -52,7 +52,7 @@ class BaselineEnvironment:
 
 
 def waiting_weights(environment: Environment) -> npt.NDArray[np.float64]:
-    """float64[N, lanes of the engine]: what each lane's waiting vehicles count: 1 / lanes of its in-road / in-roads."""
+    """float64[N, lanes of the engine]: weight of each lane's waiting vehicles: 1 / lanes of its in-road / in-roads."""
     weights = np.zeros((len(environment.intersections), len(environment.engine.lane_ids)))
     for n, each in enumerate(environment.intersections):
         for lanes in each.in_road_lanes:
@@ -78,7 +78,7 @@ def train_baseline(
     learner = ValueLearner(
         build_graph(baseline, first.intersections, first.feature_widths, first.max_width, train_seeds),
         explore_seeds=seeds,
-        # shared weights learn from whole states of the network: the same moments for all its intersections
+        # shared weights learn from whole states of the network: all its intersections draw the same moments
         replay_seeds=np.repeat(seeds[::count], count) if baseline.shared else seeds,
         n_actions=np.tile(baseline.n_actions(first.intersections), len(environments)),
         scale=feature_scale(first.lsb_per_unit, first.max_width),
@@ -101,12 +101,12 @@ def train_baseline(
 
 
 def feature_scale(lsb_per_unit: Sequence[int], width: int) -> npt.NDArray[np.float32]:
-    """float32[F * W]: feature value a unit of the observation's integers."""
+    """float32[F * W]: feature value per unit of the observation's integers."""
     return np.repeat(1.0 / np.array(lsb_per_unit, np.float32), width)
 
 
 def replica_arrays(graph: ValueGraph, replica: int, replicas: int) -> dict[str, npt.NDArray[np.generic]]:
-    """The parameters and kept choices of one replica, by name: what a weights file holds."""
+    """The parameters and kept choices of one replica, by name: the content of a weights file."""
     arrays = {}
     for name, tensor in graph.state_dict().items():
         if name.split(".")[-1] == "missing_action":

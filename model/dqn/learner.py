@@ -1,5 +1,5 @@
-"""A batch of value networks of any kind that learns, with target network, optimiser and replay: what `model/search/learner.py`
-is for TinyLight's graphs, with gradients by autograd."""
+"""A learner for a batch of value networks of any kind, with target network, optimiser and replay: the counterpart of
+`model/search/learner.py` for the baselines, with gradients by autograd."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BaselineConfig:
 
 class ValueLearner:
     """G intersections. explore_seeds, replay_seeds uint64[G]: equal replay seeds draw the same moments. n_actions int64[G].
-    scale [F * W]: feature value a unit of the observation's integers."""
+    scale [F * W]: feature value per unit of the observation's integers."""
 
     def __init__(
         self,
@@ -56,15 +56,15 @@ class ValueLearner:
         self.replay.start_episode(frame.reshape(len(frame), -1))
 
     def act(self, epsilon: float) -> Int64:
-        """int64[G]: what each intersection does in the state it is in."""
+        """int64[G]: the action of each intersection in its current state."""
         greedy = greedy_actions(self.graph, self.replay.last_frame * self._scale)
         return explore(greedy, self._n_actions, epsilon, self._explore_seeds, self.replay.count)
 
     def observe(
         self, actions: Int64, rewards: npt.NDArray[np.floating], frame: npt.NDArray[np.integer], learning_rate: float
     ) -> Float32:
-        """What came of the actions: rewards [G] and the next observation int[G, F, W]. Learns from it and the past; returns the
-        losses float32[G] before the update, NaN while there are too few samples."""
+        """Takes the outcome of the actions: rewards [G] and the next observation int[G, F, W]. Learns from it and the past;
+        returns the losses float32[G] before the update, NaN while there are too few samples."""
         self.replay.add(actions, rewards, frame.reshape(len(frame), -1))
         if self.replay.size < self.config.batch:
             return np.full(len(actions), np.nan, np.float32)

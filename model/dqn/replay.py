@@ -1,4 +1,4 @@
-"""The pieces of deep Q-learning that training is made of: randomness, exploration, schedules, replay."""
+"""The parts of deep Q-learning: randomness, exploration, schedules, replay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STREAM_EXPLORE, STREAM_REPLAY = 1, 2
 
 
 def group_seed(train_seed: int, intersection: int) -> np.uint64:
-    """Where the random numbers of one intersection of one replica start."""
+    """The seed of one intersection's random numbers in one replica."""
     return np.uint64(np.random.SeedSequence([train_seed, intersection]).generate_state(1, np.uint64)[0])
 
 
@@ -41,8 +41,8 @@ def _mix(z: UInt64) -> UInt64:
 
 
 def search_epsilon(episode: int, first: float = 0.1, last_episode: int = 59) -> float:
-    """Exploration in the search: first * (1 - episode / last_episode), not below 0. (Refinement explores
-    nothing.)"""
+    """Exploration in the search: first * (1 - episode / last_episode), not below 0. (Refinement does not
+    explore.)"""
     return max(0.0, first * (1.0 - episode / last_episode))
 
 
@@ -131,7 +131,7 @@ class ReplayMemory:
         return min(len(self.frames), self.count + self.count // self.n_decisions + 1)
 
     def state(self) -> dict[str, Tensor | int]:
-        """What a checkpoint needs: only the part in use."""
+        """State for a checkpoint: only the part in use."""
         return {
             "count": self.count,
             "frames": torch.from_numpy(self.frames[: self._used_frames()].copy()),

@@ -1,4 +1,4 @@
-"""What every batch of value networks is: Q-values from features, for many groups at once."""
+"""The interface of every batch of value networks: Q-values from features, for many groups at once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 
 class ValueGraph(nn.Module):
-    """What super- and sub-graph share: Q-values from features, with actions that a group doesn't have masked
-    out of the maximum."""
+    """The common base of value networks: Q-values from features, with actions that a group doesn't have
+    masked out of the maximum."""
 
     missing_action: Tensor  # float32[G, 1, A]: 0, or -inf for an action that the group doesn't have
 

@@ -66,8 +66,8 @@ class PolicyAgent:
 
 
 def kept_features(policy: Policy, source: str) -> list[str]:
-    """Names of all features that any intersection of the policy keeps, each once, in order of appearance. InputError naming
-    the place of one that is unknown."""
+    """Names of all features that any intersection of the policy keeps, each once, in order of appearance. InputError with
+    the place of an unknown one."""
     names: dict[str, str] = {}
     for number, part in enumerate(policy.intersections):
         for f, feature in enumerate(part.features):
@@ -106,7 +106,7 @@ def check_policy_fits(policy: Policy, environment: Environment, source: str) -> 
         if list(part.phases) != list(each.phases):
             raise InputError(source, f"intersections[{i}].phases", f"{part.phases}, but {each.id} has {list(each.phases)}")
         for f, feature in enumerate(part.features):
-            known = find_feature(feature.name).lsb_per_unit  # `kept_features` has looked at the names
+            known = find_feature(feature.name).lsb_per_unit  # `kept_features` has checked the names
             if known != feature.lsb_per_unit:
                 place = f"intersections[{i}].features[{f}].lsb_per_unit"
                 raise InputError(source, place, f"{feature.lsb_per_unit}, not {known}")

@@ -94,7 +94,7 @@ class FloatWeights(_Part):
 
 
 class IntersectionPolicy(_Part):
-    """All that decides at one intersection. Action a is phase number `phases[a]` of the engine."""
+    """The complete policy of one intersection. Action a is phase number `phases[a]` of the engine."""
 
     id: str
     phases: Annotated[list[Annotated[int, Field(ge=0, lt=PHASES, strict=True)]], Field(min_length=1)]
@@ -242,7 +242,7 @@ def _require_requantisable(layer: str, row: int, high: int, multiplier: int, shi
 
 
 def _check_dimensions(part: IntersectionPolicy) -> None:
-    """ValueError naming the first list whose length does not follow from features, hidden and phases."""
+    """ValueError naming the first list with a length that does not match features, hidden and phases."""
     h1, h2 = part.hidden
     n_features, n_phases = len(part.features), len(part.phases)
     layer1, layer2, layer3 = part.layer1, part.layer2, part.layer3
@@ -292,7 +292,7 @@ def load_policy(path: str | Path) -> Policy:
         The policy, its bounds proved and its hash compared.
 
     Raises:
-        InputError: the file can't be read, is no policy file of this version, or breaks a rule of the format; names the place.
+        InputError: the file can't be read, isn't a policy file of this version, or breaks the format; names the place.
     """
     path = Path(path)
     content = read_json(path, exact=True)
@@ -320,7 +320,7 @@ def save_policy(policy: Policy, path: str | Path) -> None:
         path: of the file; its folder is made where it isn't there.
 
     Raises:
-        InputError: it can't be written there, as over a device.
+        InputError: it can't be written there, such as over a device.
         ValueError: the policy's hash is not that of its content.
     """
     if policy.sha256 != policy.compute_sha256():

@@ -1,5 +1,5 @@
-"""The sub-graph as trained, in numpy float32, from the policy file's `float_weights`: what the integers are
-measured against."""
+"""The sub-graph as trained, in numpy float32, from the policy file's `float_weights`: the reference that the
+integers are measured against."""
 
 from __future__ import annotations
 

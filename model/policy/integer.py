@@ -1,4 +1,4 @@
-"""The integer policy's reference: what chip, emulator and host build must equal, logit for logit.
+"""The reference of the integer policy: chip, emulator and host build must equal it, logit for logit.
 
 All arithmetic is on integers; `>>` only ever sees non-negative numbers. With x the kept features' int16
 values:
@@ -68,7 +68,7 @@ class IntegerPolicy:
 
     def activations(self, x: npt.ArrayLike) -> Activations:
         """All layers' integers for x int[n_inputs] or int[B, n_inputs]; ValueError on another width or a
-        value that is no int16."""
+        value that does not fit int16."""
         values = np.asarray(x)
         if values.dtype.kind not in "iu":
             raise ValueError(f"features are integers, got {values.dtype}")

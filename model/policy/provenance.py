@@ -1,4 +1,4 @@
-"""What results tell of where they come from: the version of this tool, and the files that went in."""
+"""The provenance of results: the version of this tool, and the hashes of the input files."""
 
 import hashlib
 from importlib import metadata
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def tool_version() -> str:
-    """Version of this package, or "unknown" when it runs from a folder that was never installed."""
+    """Version of this package, or "unknown" when it runs without being installed."""
     try:
         return metadata.version("tinylight-hil")
     except metadata.PackageNotFoundError:

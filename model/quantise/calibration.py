@@ -1,4 +1,4 @@
-"""Which quantisation decides best on the states that a trained sub-graph visits."""
+"""Chooses the quantisation that decides best on the states that a trained sub-graph visits."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ exact:
   and the unit's scale *defined* by them, so requantisation adds no error of its own beyond rounding; the next layer's columns
   absorb the unit's scale.
 * Weights. One scale per row in layers 1 and 2 (both branches of layer 1 share it: they are summed first), one for all of
-  layer 3, whose outputs are compared. Only differences between actions matter there, so the mean over actions is taken out
+  layer 3, since its outputs are compared. Only differences between actions matter there, so the mean over actions is removed
   first.
 
 Biases are then corrected by the mean error that the rounding leaves on the calibration states.

@@ -1,4 +1,4 @@
-"""Cells of the table on disk: one small file per network, model and run, so that a stopped table goes on where it was.
+"""Cells of the table on disk: one small file per network, model and run, so that a stopped table resumes where it was.
 
 WORK/Hangzhou1/FixedTime/flow_0.json
 WORK/Hangzhou1/TinyLight.best/flow_0.json and, beside it, flow_0.policy.json
@@ -23,7 +23,7 @@ CELL_VERSION = 1
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run gave."""
+    """The outcome of one run."""
 
     average_travel_time_s: float
     throughput_veh_per_min: float
@@ -52,7 +52,7 @@ def artefact_file(work: Path, network: str, model: str, flow: int, suffix: str) 
 
 
 def save_cell(work: Path, cell: Cell) -> None:
-    """Whole or not at all: a reader, and the next start after a kill, never sees half a cell."""
+    """Writes whole or not at all: a reader, and the next start after a kill, never sees half a cell."""
     file = cell_file(work, cell.network, cell.model, cell.flow)
     file.parent.mkdir(parents=True, exist_ok=True)
     content = {"version": CELL_VERSION} | dataclasses.asdict(cell)
@@ -60,7 +60,7 @@ def save_cell(work: Path, cell: Cell) -> None:
 
 
 def load_cell(work: Path, network: str, model: str, flow: int, identity: dict[str, Any] | None = None) -> Cell | None:
-    """The cell if it is there and, with `identity` given, was made from the same; else None. InputError for a foreign file."""
+    """The cell if it exists and, with `identity` given, has that identity; else None. InputError for a foreign file."""
     file = cell_file(work, network, model, flow)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))

@@ -39,7 +39,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """How the row stands to the paper's: a rule must equal it to the hundredth in mean and deviation of both measures."""
+        """The row compared with the paper's: a rule must equal it to the hundredth in mean and deviation of both measures."""
         if self.paper is None:
             return "-"
         if self.arithmetic == "rule":
@@ -51,7 +51,7 @@ class Row:
         return "better" if gap_s < 0 else "worse"
 
     def unequal(self) -> list[str]:
-        """Which of the four figures aren't the paper's when rounded to the hundredth."""
+        """Which of the four figures differ from the paper's when rounded to the hundredth."""
         assert self.paper is not None
         pairs = {
             "travel time": (self.travel_time_s.mean, self.paper.travel_time_s.mean),
@@ -139,8 +139,8 @@ def paired(rows: Sequence[Row], reference: str) -> list[Pair]:
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:
-    """Share of the sign patterns whose mean is at least as far from 0 as the observed one: of all 2^n for n <= 16, of 65,536
-    drawn ones (the same each time) beyond."""
+    """Share of the sign patterns with a mean at least as far from 0 as the observed one: of all 2^n for n <= 16, beyond that of
+    65,536 drawn ones (the same each time)."""
     n = len(differences)
     if n <= ENUMERATED_RUNS:
         patterns = np.array(list(itertools.product((1.0, -1.0), repeat=n)))
@@ -152,7 +152,7 @@ def sign_flip_p(differences: Sequence[float]) -> float:
 
 
 def default_reference(rows: Sequence[Row]) -> str:
-    """What the others are held against: the integers of TinyLight where they are, else MaxPressure, else the first."""
+    """The row that the others are compared with: TinyLight's integers if present, else MaxPressure, else the first."""
     labels = list(dict.fromkeys(row.label for row in rows))
     integers = [row.label for row in rows if row.arithmetic == "integer"]
     if integers:

@@ -22,7 +22,7 @@ PAPER_FEATURE_EXCESS = 1  # "(10 + 1) x 18" stands in the paper for a 9-wide fea
 
 @dataclass(frozen=True)
 class Geometry:
-    """What the counts depend on, for one intersection."""
+    """The numbers of one intersection that the counts depend on."""
 
     in_lanes: int
     out_lanes: int
@@ -165,7 +165,7 @@ def tinylight_rows(shape: TinyLightShape, phases: int) -> tuple[CostRow, ...]:
 
 
 def tinylight_cost(shape: TinyLightShape, phases: int) -> Cost:
-    """What a sub-graph really has."""
+    """The actual counts of a sub-graph."""
     rows = tinylight_rows(shape, phases)
     return Cost("TinyLight", rows, sum(row.parameters for row in rows))
 

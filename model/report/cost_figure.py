@@ -1,4 +1,4 @@
-"""The figure of costs, in two panels: every model's travel time over its operations, and what it takes of the chip."""
+"""The figure of costs, in two panels: every model's travel time over its operations, and its share of the chip's limits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MeasuredPoint:
 @dataclass(frozen=True)
 class TravelTime:
     """How long a model's vehicles take as a multiple of the reference's: mean over the networks that both have, each on the
-    flows that both have. So all models' figures can be held beside each other, whatever networks they can do."""
+    flows that both have. So all models' figures are comparable, whatever networks they can control."""
 
     model: str  # as in model/report/cost.py
     label: str
@@ -108,7 +108,7 @@ STYLE: Any = {
 
 
 def draw(file: Path, costs: Sequence[Cost], travel_times: Sequence[TravelTime], measured: Sequence[MeasuredPoint]) -> None:
-    """Writes the figure as SVG or what else the suffix says; the same input, the same bytes. Needs matplotlib."""
+    """Writes the figure as SVG or in the suffix's format; the same input, the same bytes. Needs matplotlib."""
     import matplotlib
 
     figure = figure_of(costs, travel_times, measured)
@@ -159,7 +159,7 @@ def _travel_times(axes: Any, costs: Sequence[Cost], travel_times: Sequence[Trave
 
 
 def _few(each: TravelTime, most: int) -> str:
-    """What a label says of a model that can't do all networks."""
+    """The label's note on a model that can't control all networks."""
     return "" if each.networks == most else f"\n({each.networks} network{'s' * (each.networks > 1)})"
 
 
@@ -189,7 +189,7 @@ def _label_dots(axes: Any, dots: Sequence[tuple[float, float]], texts: Sequence[
 
 
 def _chip(axes: Any, costs: Sequence[Cost], measured: Sequence[MeasuredPoint]) -> None:
-    """Bars: shares of what an ATmega328P has, counted for every model that takes any, measured for every policy."""
+    """Bars: shares of an ATmega328P's limits, counted for every model with any cost, measured for every policy."""
     from matplotlib.patches import Patch
     from matplotlib.ticker import FixedLocator, FuncFormatter
 

@@ -1,4 +1,4 @@
-"""The figures of the paper's Table 1, which ours are held against."""
+"""The figures of the paper's Table 1, for comparison with ours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PaperCell:
 
 
 def paper_cell(network: str, model: str) -> PaperCell | None:
-    """None for a dash, and for a network or model that the paper hasn't."""
+    """None for a dash, and for a network or model that is not in the paper."""
     return _cells().get((network, model))
 
 

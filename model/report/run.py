@@ -1,4 +1,4 @@
-"""Runs the tasks of a table in processes, one a core, and reports how far it is."""
+"""Runs the tasks of a table in processes, one per core, and reports progress."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TableProgress:
     total_units: float
     finished: TableTask | None = None  # a task that has just been finished, at the latest call
     wall_s: float = 0.0  # how long that one took
-    found: bool = False  # it was there already
+    found: bool = False  # its cells existed already
 
 
 def run_tasks(
@@ -40,7 +40,7 @@ def run_tasks(
     processes: int | None = None,
     progress: Callable[[TableProgress], None] | None = None,
 ) -> None:
-    """Makes all cells that aren't in the work folder yet. Whatever a task raises ends the run, and is raised here; finished
+    """Makes all cells that aren't in the work folder yet. An exception in a task ends the run and is raised here; finished
     cells stay."""
     work.mkdir(parents=True, exist_ok=True)
     report = progress or (lambda _state: None)
@@ -88,8 +88,8 @@ _messages: Any = None  # of the worker process
 
 
 def _start_worker(messages: Any) -> None:
-    """Runs once in each worker: takes the queue, leaves Ctrl-C and SIGTERM to the parent, and ends with it, however that one
-    ends. Warnings about input are lines of its own on stderr."""
+    """Runs once in each worker: takes the queue, leaves Ctrl-C and SIGTERM to the parent, and ends with the parent, however
+    that ends. Warnings about input are separate lines on stderr."""
     global _messages
     _messages = messages
     report_input_warnings(lambda text: print(f"tinylight: {text}", file=sys.stderr))

@@ -32,7 +32,7 @@ class TinyLightSettings(BaseModel):
     training: dict[str, Any] = {}
 
     def config(self) -> TrainingConfig:
-        """FieldError for a field that there isn't, and for a value that it can't have."""
+        """FieldError for an unknown field, and for an impossible value."""
         known = TrainingConfig.__dataclass_fields__
         for name in self.training:
             if name not in known:
@@ -50,7 +50,7 @@ def settings_names(file: Path | None = None) -> list[str]:
 
 
 def tinylight_settings(name: str, network: str, file: Path | None = None) -> TinyLightSettings:
-    """The settings called `name` for a network; InputError if there are none, a field isn't known, or its value impossible."""
+    """The settings called `name` for a network; InputError for an unknown name or field, or an impossible value."""
     file = file or SETTINGS_FILE
     entries = _read(file)
     if name not in entries:

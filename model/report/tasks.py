@@ -1,4 +1,4 @@
-"""What the table consists of, and how one piece of it is made: a model on some flows of a network, trained and run per flow."""
+"""The tasks of a table, and how one is run: a model on some flows of a network, trained and run per flow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TINYLIGHT = "TinyLight"
 # Intersections that train side by side, at most; fixed, so that results don't depend on the number of cores.
 BASELINE_GROUPS_PER_TASK, TINYLIGHT_GROUPS_PER_TASK = 12, 48
 FLOWS_PER_TASK = 5
-# To be raised with every change of a learned model that changes its figures; those that see times got theirs in another unit.
+# Raise with every change of a learned model that changes its figures; models with times as inputs got another unit for them.
 LEARNING_VERSION = 1
 FEATURES_VERSION = 2
 SEARCHING = ("TLRP", TINYLIGHT)
@@ -64,11 +64,11 @@ def expand_models(text: str) -> list[str]:
     return list(dict.fromkeys(models))
 
 
-Dashes = dict[tuple[str, str], str]  # (network, model): why the model can't do the network
+Dashes = dict[tuple[str, str], str]  # (network, model): why the model can't control the network
 
 
 def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -> tuple[list[TableTask], Dashes]:
-    """All tasks of a table, network by network, and what can't be done. InputError for an unknown network or flow."""
+    """All tasks of a table, network by network, and its dashes. InputError for an unknown network or flow."""
     tasks: list[TableTask] = []
     dashes: Dashes = {}
     for name in networks:
@@ -100,7 +100,7 @@ def row_labels(models: Iterable[str]) -> list[str]:
 
 
 def identity(network: Network, model: str, flow: int) -> dict[str, Any]:
-    """What a cell's figures depend on; a cell with another identity is made again."""
+    """Everything that a cell's figures depend on; a cell with another identity is made again."""
     known: dict[str, Any] = {"clearance": "hold", "horizon_s": network.horizon_s} | file_hashes(network, flow)
     if model not in CONTROLLERS:
         known["learning_version"] = LEARNING_VERSION
@@ -178,7 +178,7 @@ def _baseline(task: TableTask, network: Network, work: Path, report: OnFraction)
 
 
 def _tinylight(task: TableTask, network: Network, work: Path, report: OnFraction) -> dict[int, dict[str, Outcome]]:
-    """The task's flows side by side, one policy file each, with a checkpoint: a stopped training goes on from there."""
+    """The task's flows side by side, one policy file each, with a checkpoint: a stopped training resumes from there."""
     from model.policy.file import save_policy
     from model.train.search_and_refine import Execution, TrainingProgress
     from model.train.train_policy import PolicySettings, train_policies

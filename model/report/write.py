@@ -24,7 +24,7 @@ PACKAGES = ("tinylight-hil", "numpy", "numba", "torch")
 def write_report(
     stem: Path, cells: Sequence[Cell], dashes: Mapping[tuple[str, str], str], reference: str, command: str
 ) -> None:
-    """stem.csv, stem.json and stem.md. dashes: why a model (network, model) isn't there; reference: label of the row that the
+    """Writes stem.csv, stem.json and stem.md. dashes: why a (network, model) is missing; reference: label of the row that the
     others are compared with, flow by flow."""
     rows = table_rows(cells)
     pairs = paired(rows, reference)
@@ -131,7 +131,7 @@ def _write_csv(file: Path, cells: Sequence[Cell]) -> None:
 
 
 def _one_line_each(content: Mapping[str, Any]) -> str:
-    """JSON with one line per entry of each list, which a difference can show."""
+    """JSON with one line per entry of each list, for readable diffs."""
     parts = []
     for name, value in content.items():
         if isinstance(value, list):
@@ -143,7 +143,7 @@ def _one_line_each(content: Mapping[str, Any]) -> str:
 
 
 def _inputs(cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """What the runs depended on (files' hashes, settings), each once."""
+    """The inputs of the runs (files' hashes, settings), each once."""
     found: dict[str, dict[str, Any]] = {}
     for cell in cells:
         entry = {"network": cell.network, "flow": cell.flow} | cell.identity

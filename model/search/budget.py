@@ -14,8 +14,8 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Budget:
-    """None: any. Cycles are of one decision, flash that of the whole firmware with the one intersection, as the fitted model of
-    the chip foretells them (`model/search/chip_model.py`), its largest error added."""
+    """None: no limit. Cycles are of one decision, flash that of the whole firmware with the one intersection, both as predicted
+    by the fitted model of the chip (`model/search/chip_model.py`) plus its largest error."""
 
     max_parameters: int | None = None
     max_cycles: int | None = None

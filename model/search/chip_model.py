@@ -1,8 +1,8 @@
-"""What a sub-graph costs on the chip, foretold from its dimensions: the constraint of a search within a budget.
+"""The cost of a sub-graph on the chip, predicted from its dimensions: the constraint of a search within a budget.
 
 Cycles of a decision and bytes of flash are sums over the loops of the kernel, so they are linear in the numbers of inputs, rows
 and products. The coefficients in `chip_model.json` are fitted to measured firmware (`python -m hil.loop.fit_chip_model`, which
-also writes the largest error); they hold for the kernel that is named there.
+also writes the largest error); they are valid for the kernel named there.
 """
 
 from __future__ import annotations

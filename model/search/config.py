@@ -1,4 +1,4 @@
-"""What a training does: the release's settings by default, and what goes beyond the paper; and what each setting may be."""
+"""The settings of a training: the release's by default, those that go beyond the paper, and the range of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 1_000_000_000  # of any number that has no natural bound
 
 @dataclass(frozen=True)
 class Range:
-    """What a number may be: from least to most, or with `above` from anything above least."""
+    """Range of a number: from least to most, or with `above` anything above least."""
 
     least: int
     most: int = MOST
@@ -60,7 +60,7 @@ class TrainingConfig:
     # beyond the paper
     also_flows: tuple[int, ...] = _setting((), 0)  # trained on in turn with the policy's own; the network's others are held out
     share: bool = False  # one network for all intersections of a replica, which must be alike
-    double_q: bool = False  # the online network chooses the next action, the target network says what it is worth
+    double_q: bool = False  # the online network chooses the next action, the target network gives its value
     reward_scale: float = _setting(1.0, 0, above=True)
     updates_per_decision: int = _setting(1, 1)
     rounded_episodes: int = _setting(0, 0)  # the refinement's last, in which it acts and learns through the chip's rounding

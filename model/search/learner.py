@@ -2,7 +2,7 @@
 optimisers and replay.
 
 There are no terminal states (docs/paper-protocol.md, "Learned models"). A group's loss is its own mean over its own
-minibatch, so it learns what it would learn alone, in whatever block."""
+minibatch, so it learns the same as it would alone, in any block."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from model.search.supergraph import Float32, GraphShape, SuperGraph, entropies
 
 Int64 = npt.NDArray[np.int64]
 
-RANGE_EPISODES = 4  # whose states show which ranges the rounding needs
+RANGE_EPISODES = 4  # the last episodes, with states that show which ranges the rounding needs
 
 
 class Learner:
@@ -47,7 +47,7 @@ class Learner:
     ) -> None:
         self.shape, self.config, self.device, self.streams = shape, config, device, streams
         self.choice: Choice | None = None
-        self.rounded: RoundedSubGraph | None = None  # what acts and learns in the refinement's last episodes
+        self.rounded: RoundedSubGraph | None = None  # acts and learns in the refinement's last episodes
         self.alphas: list[Float32] = []  # at the end of the search, per layer [G, components]
         self._seeds: UInt64 = np.array([group_seed(*pair) for pair in numbers], dtype=np.uint64)
         self._feature_scale = scale
@@ -74,7 +74,7 @@ class Learner:
         self.replay.start_episode(self._packed(frame))
 
     def act(self, epsilon: float) -> Int64:
-        """int64[G * streams]: what each intersection does in the state it is in."""
+        """int64[G * streams]: the action of each intersection in its current state."""
         x = (self.replay.last_frame * self._scale).reshape(self.shape.n_groups, self.streams, -1)
         with torch.no_grad():
             greedy = self.acting.best_actions(torch.from_numpy(x).to(self.device)).cpu().numpy().reshape(-1)
@@ -83,8 +83,8 @@ class Learner:
     def observe(
         self, actions: Int64, rewards: npt.NDArray[np.floating], frame: npt.NDArray[np.integer], learning_rate: float
     ) -> Float32:
-        """What came of the actions: rewards [G * streams] and the next observation int[G * streams, F, W]. Learns from it and
-        the past; returns the losses float32[G] before the last update, NaN while there are too few samples."""
+        """Takes the outcome of the actions: rewards [G * streams] and the next observation int[G * streams, F, W]. Learns from
+        it and the past; returns the losses float32[G] before the last update, NaN while there are too few samples."""
         self.replay.add(actions, rewards * self.config.reward_scale, self._packed(frame))
         losses = np.full(self.shape.n_groups, np.nan, np.float32)
         if self.replay.size >= self.config.batch:
@@ -117,7 +117,7 @@ class Learner:
         return np.asarray(losses.cpu().numpy())
 
     def _future(self, following: Tensor) -> Tensor:
-        """float32[G, B]: the worth of the next states: max_a Q_target, or with double Q-learning Q_target(argmax_a Q)."""
+        """float32[G, B]: the value of the next states: max_a Q_target, or with double Q-learning Q_target(argmax_a Q)."""
         if not self.config.double_q:
             values: Tensor = self.target.best_values(following)
             return values
@@ -150,7 +150,7 @@ class Learner:
             return [alpha.cpu().numpy() for alpha in self.graph.alphas()]
 
     def extract(self, choice: Choice | None = None) -> None:
-        """The search is over: keep the strongest (or `choice`, when resuming) and go on with that."""
+        """Ends the search: keeps the strongest path (or `choice`, when resuming) and continues with that."""
         if choice is None:
             self.alphas = self.current_alphas()
             choice = strongest(self.graph, self.config.kept_features, self.config.budget)
@@ -165,7 +165,7 @@ class Learner:
 
     def round(self) -> None:
         """From the next episode on act and learn through the chip's rounding. The weights stay exact behind it, and the ranges
-        are taken anew at each episode's start, so that checkpoints need to know nothing of it."""
+        are recomputed at each episode's start, so that checkpoints need not hold them."""
         assert self.choice is not None
         unit = self._feature_scale[self.choice.features].astype(np.float32)
         self.rounded = RoundedSubGraph(self.graph, torch.from_numpy(unit).to(self.device))

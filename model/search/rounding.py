@@ -15,7 +15,7 @@ from model.policy.file import INPUT_MAX
 from model.quantise.quantise import MAX_HIDDEN_SHIFT, WEIGHT_MAX, Headroom
 from model.search.subgraph import SubGraph
 
-SMALLEST_RANGE = 1e-3  # of a layer's greatest: a unit that never fires gets at least this
+SMALLEST_RANGE = 1e-3  # as a share of a layer's greatest: a unit that never fires gets at least this
 
 
 class RoundedSubGraph(SubGraph):
@@ -90,7 +90,7 @@ class RoundedSubGraph(SubGraph):
 
 
 def _rounded(weights: Tensor, unit: Tensor, over: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """(weights whose products with `unit` are whole steps, the steps), WEIGHT_MAX steps to the greatest along `over`."""
+    """(weights with products with `unit` that are whole steps, the steps), WEIGHT_MAX steps to the greatest along `over`."""
     products = weights * unit
     step = (products.abs().amax(dim=over, keepdim=True) / WEIGHT_MAX).clamp(min=1e-12)
     return (products / step).round() * step / unit, step

@@ -7,7 +7,7 @@ Layer 1 holds the features, layers 2 and 3 components of several widths, layer 4
 
 Everything has a leading axis G (group = one intersection of one training replica), and a layer is one batched matrix product:
 groups x components are the batch. Layer 1 has one product a class of equally wide features (`model/search/packing.py`). What is
-narrower than its place is zero padded: a padded unit has zero weights and bias, so it gives ReLU(0) = 0, whose gradient is 0,
+narrower than its place is zero padded: a padded unit has zero weights and bias, so it gives ReLU(0) = 0 with gradient 0,
 and stays zero for ever; only padded actions need a mask, in the max.
 """
 

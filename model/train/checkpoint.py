@@ -1,4 +1,4 @@
-"""The file that a training leaves every few episodes, to go on from: a dictionary that PyTorch loads without running code."""
+"""The file that a training writes every few episodes, to resume from: a dictionary that PyTorch loads without running code."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CHECKPOINT_KEYS = {"identity", "episode", "rows", "learners", "best"}
 
 
 def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
-    """Writes the file in one go: whoever is stopped meanwhile leaves the earlier one."""
+    """Writes the file atomically: a process stopped meanwhile leaves the earlier one."""
     with written_aside(path) as aside:
         torch.save(dict(state), aside)
 
 
 def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The file's content. InputError where it can't be read, is no checkpoint, or belongs to a run of another `identity`."""
+    """The file's content. InputError where it can't be read, is not a checkpoint, or belongs to a run of another `identity`."""
     try:
         saved = torch.load(path, weights_only=True)
     except OSError as error:

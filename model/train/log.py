@@ -48,13 +48,13 @@ class ReplicaLog:
 
     @property
     def gaps(self) -> dict[str, int]:
-        """In how many episodes a curve that every episode should have has no number, for those curves where it is so."""
+        """For each curve that every episode should have: in how many episodes it has no number, where there are any."""
         missing = {name: sum(not math.isfinite(value) for value in self.columns[name]) for name in CURVES}
         return {name: count for name, count in missing.items() if count}
 
 
 def read_log(file: Path) -> list[ReplicaLog]:
-    """The replicas of a log. InputError names the file, the line and the column of what isn't one."""
+    """The replicas of a log. InputError names the file, line and column of a fault."""
     table = csv.DictReader(read_text(file).splitlines())
     needed = {*WHOLE, "stage", *CURVES, *ENTROPIES}
     missing = needed.difference(table.fieldnames or [])

@@ -120,12 +120,12 @@ class Trained:
 
 @dataclass(frozen=True)
 class Execution:
-    """How a training is carried out, which is not what comes of it (but for `device`, whose sums are rounded otherwise)."""
+    """How a training is carried out. None of it changes the result, except `device`, which may round sums differently."""
 
     checkpoint: Path | None = None  # a file, written every `checkpoint_every` episodes and at the end
     checkpoint_every: int = 16
-    resume_from: Path | None = None  # such a file, to go on from
-    stop_after: int | None = None  # give up after so many episodes in all, as a kill would, but with a checkpoint
+    resume_from: Path | None = None  # such a file, to resume from
+    stop_after: int | None = None  # stop after this many episodes in all, as a kill would, but with a checkpoint
     threads: int = 1
     device: str = "cpu"  # of PyTorch, for the networks
 
@@ -194,7 +194,7 @@ def train(
 
 
 class _Replicas:
-    """All that a training changes: replicas with their learners, the log's rows, and each replica's best snapshots so far."""
+    """The state of a training: replicas with their learners, the log's rows, and each replica's best snapshots so far."""
 
     def __init__(
         self,
@@ -300,7 +300,7 @@ class _Replicas:
         )
 
     def identity(self) -> dict[str, Any]:
-        """What must be equal for a checkpoint to belong to a run."""
+        """The values that must be equal for a checkpoint to belong to a run."""
         return {
             "version": CHECKPOINT_VERSION,
             "block_groups": BLOCK_GROUPS,
@@ -321,7 +321,7 @@ class _Replicas:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> int:
-        """Back to where a checkpoint was written; the number of episodes that are done."""
+        """Restores the state of a checkpoint; returns the number of finished episodes."""
         self.rows = [EpisodeRow(**row) for row in saved["rows"]]
         for learner, state in zip(self.learners, saved["learners"], strict=True):
             learner.restore(state)
@@ -347,7 +347,7 @@ def _streams(environments: Sequence[TrafficEnvironment]) -> int:
 
 def _require_possible(shape: GraphShape, config: TrainingConfig, n_decisions: int) -> None:
     """FieldError unless there will be a minibatch to learn from, and some sub-graph of each intersection is within the budget:
-    better said now than after the search."""
+    better reported now than after the search."""
     decisions = (config.search_episodes + config.refine_episodes) * n_decisions
     if config.batch > decisions:
         raise FieldError("batch", f"{config.batch}, but there are only {decisions} decisions to learn from")

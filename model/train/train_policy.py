@@ -33,7 +33,7 @@ OPTIONS = (
     *("max-parameters", "max-cycles", "max-flash-bytes", "kept-features", "kept-episodes", "also-flows", "share", "double-q"),
     "rounded-episodes",
 )
-"""What has an option of its own in `tinylight train`; other fields of the config go by --set."""
+"""Fields with their own option in `tinylight train`; other fields of the config are set by --set."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ def train_policies(
     """One policy for each flow, each trained on its flow alone, all side by side in one batch; each `measured` on its flow.
 
     Flow by flow, the candidates are the seeds seed .. seed + replicas - 1, and of each the final weights and those after its
-    best `config.kept_episodes` episodes. The one is taken whose travel time on the flow is least, in integers or in float,
-    whichever is worse: what is good in one only is luck that won't last. A flow's policy is the same, whatever other flows
-    train beside it (but for the rounding of sums where a single network trains alone).
+    best `config.kept_episodes` episodes. The one with the least travel time on the flow is taken, in integers or in float,
+    whichever is worse: a result that is good in only one is luck. A flow's policy is the same, whatever other flows train
+    beside it (except for the rounding of sums where a single network trains alone).
 
     Args:
         network: a name, or the network itself.
@@ -159,13 +159,13 @@ class _Training(NamedTuple):
     settings: PolicySettings
     seeds: list[int]
     environments: list[Environment]  # of the replica's own flow
-    traffic: list[TrafficEnvironment]  # what the replica trains on
+    traffic: list[TrafficEnvironment]  # the replica trains on these
     lsb_per_unit: list[int]  # by feature
     hashes: dict[int, dict[str, str]]  # by flow, as they were when the training began
 
 
 def _prepared(network: Network, flows: Sequence[int], first_seeds: Sequence[int], settings: PolicySettings) -> _Training:
-    """InputError for what can't be trained, or not be written down afterwards."""
+    """InputError for a training that is impossible, or has a result that can't be written afterwards."""
     names = searched_features(network, flows[0], settings.features, settings.config)
     also_flows = settings.config.also_flows
     hashes = {flow: _hashes(network, flow) for flow in flows}
@@ -186,7 +186,7 @@ def _prepared(network: Network, flows: Sequence[int], first_seeds: Sequence[int]
 
 
 def _task(training: _Training, flows: Sequence[int]) -> dict[str, Any]:
-    """What a checkpoint must have been trained on, to go on from."""
+    """The data that a checkpoint must have been trained on, to resume from it."""
     network, settings = training.network, training.settings
     return {
         "roadnet": file_sha256(network.roadnet_file),
@@ -199,7 +199,7 @@ def _task(training: _Training, flows: Sequence[int]) -> dict[str, Any]:
 
 def _require_writable_phases(network: Network, environment: Environment) -> None:
     """InputError for an intersection with phases that a policy file can't name, or with more than the chip can decide among:
-    better said now than after the training."""
+    better reported now than after the training."""
     for each in environment.intersections:
         fault = None
         if max(each.phases) >= PHASES:
@@ -268,8 +268,8 @@ def _note(best: _Candidate, candidates: Sequence[_Candidate], flows: Sequence[in
 
 
 def searched_features(network: Network, flow: int, features: str, config: TrainingConfig) -> list[str]:
-    """The names, of a preset or separated by commas, that some intersection could keep within the budget of parameters: the
-    others needn't be searched."""
+    """The features (of a preset, or names separated by commas) that some intersection could keep within the budget of
+    parameters: the others needn't be searched."""
     environment = Environment(network, flow, features=feature_list(features))
     names = list(environment.feature_names)
     n_actions = np.array([each.action_count for each in environment.intersections])
@@ -303,7 +303,7 @@ def _calibrated(
 
 
 def _settings(settings: PolicySettings, snapshot: Snapshot, calibrated: Sequence[Calibrated]) -> dict[str, Any]:
-    """What the policy file says of its training."""
+    """The policy file's record of its training."""
     config = settings.config
     return {
         **dataclasses.asdict(config),
@@ -339,7 +339,7 @@ def _measure(network: Network, policy: Policy, flows: Sequence[int]) -> list[Mea
 
 
 def _command(network: str, flow: int, seed: int, settings: PolicySettings, out: str) -> str:
-    """The command line that makes this policy again (options at their defaults are left out)."""
+    """The command line that reproduces this policy (options at their defaults are left out)."""
     usual = PolicySettings()
     given = {name: (getattr(settings, name), getattr(usual, name)) for name in ("replicas", "features", "clearance")}
     given |= {

@@ -184,7 +184,7 @@ def test_a_line_that_always_damages_is_reported(real: Board) -> None:
 
 @pytest.mark.parametrize("rate", [0.0005, 0.003])
 def test_no_wrong_decision_is_ever_taken_from_a_noisy_line(policy_file: Path, policy: Policy, rate: float) -> None:
-    """Each bit flips with this probability, both ways: decisions may get lost, but those that arrive are right."""
+    """Each bit flips with this probability, in both directions: decisions may get lost, but those that arrive are right."""
     rng = np.random.default_rng(11)
 
     def noise(data: bytes) -> bytes:

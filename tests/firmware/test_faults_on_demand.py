@@ -39,7 +39,7 @@ def patiently_decided(board: Board) -> DecideReply:
 
 @pytest.mark.parametrize("slowdown_cycles", [100_000, 140_000, 300_000, 1_500_000])
 def test_a_slowed_kernel_takes_that_much_longer(policy_file: Path, slowdown_cycles: int) -> None:
-    """However often the 16 bits of the stopwatch's timer overflow, and it tells so."""
+    """However often the 16 bits of the stopwatch's timer overflow, it reports the right count."""
     policy, cycles = load_policy(policy_file), []
     for flags in ([], [f"-DTL_SLOWDOWN_CYCLES={slowdown_cycles}"]):
         link, close = emulated(build_firmware(policy_file, extra_flags=flags), policy)

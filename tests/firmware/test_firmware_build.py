@@ -183,7 +183,7 @@ def test_missing_headers_are_named_with_the_command_that_installs_them(
 def test_an_interrupt_that_the_start_does_not_route_is_refused(
     policy_file: Path, tmp_path: Path, vector: str, name: str
 ) -> None:
-    """As if somebody had added it to a C file."""
+    """As if it had been added to a C file."""
     added = tmp_path / "added.h"
     added.write_text(
         "#ifndef __ASSEMBLER__\n#include <avr/interrupt.h>\n"
@@ -191,5 +191,5 @@ def test_an_interrupt_that_the_start_does_not_route_is_refused(
     )
     with pytest.raises(BuildError) as refused:
         build_firmware(policy_file, extra_flags=[f"-include{added}"], build_dir=tmp_path)
-    told = [line for line in str(refused.value).splitlines() if name in line]
-    assert len(told) == 1 and told[0].startswith("Error: ") and "firmware.elf: " in told[0] and "start.S" in told[0]
+    (reported,) = [line for line in str(refused.value).splitlines() if name in line]
+    assert reported.startswith("Error: ") and "firmware.elf: " in reported and "start.S" in reported

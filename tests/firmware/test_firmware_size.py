@@ -14,7 +14,7 @@ from tests.helpers.random_policy import write_random_policy
 
 @pytest.mark.parametrize("bias_size", [60_000, 400_000])
 def test_wide_biases_take_more_bytes(policy_file: Path, tmp_path: Path, bias_size: int) -> None:
-    """As docs/firmware.md tells: the limit of 4,096 B is one with biases of 16 bits."""
+    """As docs/firmware.md says: the limit of 4,096 B holds for biases of 16 bits."""
     wide = tmp_path / "wide.json"
     write_random_policy(wide, bias_size=bias_size)
     plain, more = (measure(build_firmware(file, kernel="table")).flash_bytes for file in (policy_file, wide))
@@ -42,7 +42,7 @@ def test_a_policy_of_the_papers_size_meets_the_limits(policy_file: Path) -> None
 
 
 def test_the_unrolled_kernel_is_taken_where_it_fits(tmp_path: Path) -> None:
-    """What the generator reckons for the rest of the firmware is enough, and not far too much."""
+    """The generator's estimate for the rest of the firmware is enough, and not far too much."""
     for count, kernel in ((1, "unrolled"), (2, "unrolled"), (3, "table"), (12, "table")):
         file = tmp_path / f"{count}.json"
         write_random_policy(file, shapes=[((12, 9), (18, 20), 9)] * count)

@@ -115,12 +115,12 @@ def test_training_on_the_toy_environment_shortens_its_queues() -> None:
     waited: list[tuple[float, ...]] = []
     losses: list[tuple[float, ...]] = []
 
-    def told(state: Any) -> None:
+    def on_progress(state: Any) -> None:
         waited.append(state.average_travel_times_s)
         losses.append(state.losses)
 
     environments: list[Any] = [ToyTraffic((3, 2), seed) for seed in range(8)]
-    train_baseline(baseline, environments, list(range(8)), BaselineConfig(episodes=40), told)
+    train_baseline(baseline, environments, list(range(8)), BaselineConfig(episodes=40), on_progress)
     assert np.mean(waited[-5:]) < 0.7 * np.mean(waited[:2])
     assert np.nanmean(losses[-5:]) < 0.5 * np.nanmean(losses[:5])
 

@@ -1,4 +1,4 @@
-"""Budgets of a sub-graph: parameters, and cycles and flash as the fitted model of the chip foretells them."""
+"""Budgets of a sub-graph: parameters, and cycles and flash as predicted by the fitted model of the chip."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_least_squares_finds_what_made_the_values_and_nothing_negative() -> None
 
 
 @pytest.mark.parametrize("network", ["crossing", "arterial"])
-def test_a_trained_policy_is_within_what_the_model_foretells(network: str) -> None:
+def test_a_trained_policy_is_within_the_models_prediction(network: str) -> None:
     """Whatever traffic feeds it: a budget of cycles and bytes is kept."""
     chip = chip_model()
     file = pretrained_policy(network)
@@ -52,7 +52,7 @@ def test_a_trained_policy_is_within_what_the_model_foretells(network: str) -> No
         assert 0.7 * limit < most_cycles <= limit
 
 
-def test_the_model_foretells_firmware_that_it_was_not_fitted_to(tmp_path: Path) -> None:
+def test_the_model_predicts_firmware_that_it_was_not_fitted_to(tmp_path: Path) -> None:
     """Within twice the error of the fit, on new dimensions: else the kernel has changed, and the model must be fitted anew."""
     chip = chip_model()
     new = [Shape((12, 8), 16, 18, 8), *drawn_shapes(2, seed=7)]

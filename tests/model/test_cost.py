@@ -159,9 +159,9 @@ def test_a_tables_travel_times_tell_our_settings_from_the_papers(tmp_path: Path)
 def test_a_file_that_is_no_table_is_refused(text: str, fault: str, tmp_path: Path) -> None:
     file = tmp_path / "t.json"
     file.write_text(text)
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as refused:
         table_travel_times(file)
-    assert str(told.value).startswith(f"{file}: {fault}")
+    assert str(refused.value).startswith(f"{file}: {fault}")
 
 
 def test_the_figure_shows_every_model_and_line(tmp_path: Path) -> None:

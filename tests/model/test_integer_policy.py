@@ -15,7 +15,7 @@ from model.quantise.quantise import Headroom, KeptFeature, quantise
 
 
 def naive_logits(part: IntersectionPolicy, x: list[int]) -> list[int]:
-    """The contract's formulas, one number at a time, every bound asserted on the way."""
+    """The contract's formulas, one number at a time, asserting every bound."""
 
     def accumulator(value: int) -> int:
         assert -ACCUMULATOR_LIMIT <= value < ACCUMULATOR_LIMIT
@@ -166,7 +166,7 @@ def test_a_small_range_is_scaled_without_rounding() -> None:
 
 
 def test_huge_biases_and_dead_units_still_give_a_valid_policy() -> None:
-    """The scale gives way where int8 weights would need a bias that leaves the accumulator."""
+    """The scale grows where int8 weights would need a bias that leaves the accumulator."""
     weights = float_weights(2)
     weights.layer1_biases[0][:] = 1e6
     weights.layer2_weights[3] = 0.0

@@ -52,7 +52,7 @@ class Traffic:
         self.learner.start_episode(self._last)
 
     def decide(self, learning_rate: float = 0.0) -> np.ndarray:
-        """One more transition; the losses that the learner tells."""
+        """One more transition; the losses that the learner reports."""
         last, self._last = self._last, self._frame()
         actions = np.array([self._rng.integers(n) for n in self.n_actions])
         self.seen.append(Transition(last, actions, self._rng.uniform(-9, 0, 2), self._last))
@@ -138,7 +138,7 @@ def before_learning(learner: Any) -> Any:
 
 
 def assert_followed(learner: Any, before: Any) -> None:
-    """All weights have moved, and the target network a share TAU of the way to where they are now."""
+    """All weights have moved, and the target network has moved by a share TAU towards them."""
     networks = (learner.graph, before.graph, learner.target, before.target)
     for weights, old, slow, was in zip(*(each.parameters() for each in networks), strict=True):
         assert not torch.equal(weights, old)
@@ -148,7 +148,7 @@ def assert_followed(learner: Any, before: Any) -> None:
 @pytest.mark.parametrize("double_q", [False, True], ids=["plain", "double Q"])
 @pytest.mark.parametrize("refine", [False, True], ids=["search", "refinement"])
 def test_the_loss_of_one_minibatch_by_hand(refine: bool, double_q: bool) -> None:
-    """At learning rate 0: the search tells the loss under the alphas that it has just moved."""
+    """At learning rate 0: the search reports the loss under the alphas that it has just moved."""
     traffic = ready(tinylight(double_q=double_q), refine)
     before = before_learning(traffic.learner)
     losses = traffic.decide(learning_rate=0.0)

@@ -177,14 +177,19 @@ def test_resumed_equals_uninterrupted(tmp_path: Path, killed_after: int) -> None
     whole = train(toys(2), [1, 2], LSB, TINY)
     checkpoint = tmp_path / "checkpoint.pt"
     assert train(toys(2), [1, 2], LSB, TINY, execution=Execution(checkpoint=checkpoint, stop_after=killed_after)) is None
-    told: list[EpisodeRow] = []
+    shown: list[EpisodeRow] = []
     resumed = train(
-        toys(2), [1, 2], LSB, TINY, execution=Execution(resume_from=checkpoint), progress=lambda state: told.extend(state.rows)
+        toys(2),
+        [1, 2],
+        LSB,
+        TINY,
+        execution=Execution(resume_from=checkpoint),
+        progress=lambda state: shown.extend(state.rows),
     )
     assert whole is not None and resumed is not None
     assert graph_bytes(resumed) == graph_bytes(whole)
     assert same_rows(resumed.rows, whole.rows)
-    assert same_rows(told, whole.rows)
+    assert same_rows(shown, whole.rows)
     assert all(np.array_equal(a, b) for a, b in zip(resumed.alphas, whole.alphas, strict=True))
 
 

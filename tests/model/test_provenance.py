@@ -9,8 +9,8 @@ from hil.build.provenance import firmware_commit
 
 
 def git(folder: Path, *arguments: str) -> str:
-    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    done = subprocess.run(["git", *who, "-C", str(folder), *arguments], check=True, capture_output=True, text=True)
+    author = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    done = subprocess.run(["git", *author, "-C", str(folder), *arguments], check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 

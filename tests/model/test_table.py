@@ -1,4 +1,4 @@
-"""The table: the paper's rule-based cells, figures, files, and going on after a kill."""
+"""The table: the paper's rule-based cells, figures, files, and resuming after a kill."""
 
 from __future__ import annotations
 
@@ -172,9 +172,9 @@ def test_a_trained_cell_has_both_arithmetics_and_its_policy(tmp_path: Path, monk
     settings.write_text(json.dumps({"quick": {"seed": 3, "training": training}}))
     monkeypatch.setattr("model.report.settings.SETTINGS_FILE", settings)
     (task,), _ = plan(["crossing"], ["TinyLight.quick"], [0, 1])
-    told: list[float] = []
-    run_task(task, tmp_path, told.append)
-    assert told == [0.5, 1.0] and is_done(task, tmp_path)
+    reported: list[float] = []
+    run_task(task, tmp_path, reported.append)
+    assert reported == [0.5, 1.0] and is_done(task, tmp_path)
     for flow in (0, 1):
         made = load_cell(tmp_path, "crossing", "TinyLight.quick", flow)
         assert made is not None and made.identity["settings"]["training"] == training
@@ -303,7 +303,7 @@ def test_a_papers_network_comes_with_the_tables_policy_of_flow_0(name: str) -> N
 def test_a_reference_that_will_not_be_is_refused_before_the_runs(
     reference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """CoLight can't do the crossing; TinyLight has two rows."""
+    """CoLight can't control the crossing; TinyLight has two rows."""
     monkeypatch.setattr("model.report.run.run_tasks", lambda *_, **__: pytest.fail("it ran"))
     models = "FixedTime,CoLight,TinyLight.paper"
     options = ["--models", models, "--networks", "crossing", "--flows", "0", "--work", str(tmp_path / "w")]

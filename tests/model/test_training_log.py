@@ -61,7 +61,7 @@ def test_the_picture_is_drawn(log: Path) -> None:
 
 @pytest.mark.parametrize("everywhere", [False, True])
 @pytest.mark.parametrize("text", ["nan", "inf", ""])
-def test_gaps_are_drawn_and_told(text: str, everywhere: bool, log: Path) -> None:
+def test_gaps_are_drawn_and_reported(text: str, everywhere: bool, log: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra: plot)")
     from tinylight.cli import app
 
@@ -75,10 +75,10 @@ def test_gaps_are_drawn_and_told(text: str, everywhere: bool, log: Path) -> None
         warnings.simplefilter("error")
         result = CliRunner().invoke(app, ["plot", str(log)])
     assert result.exit_code == 0, result.output
-    told = [line for line in result.output.splitlines() if ": gaps" in line]
+    gaps = [line for line in result.output.splitlines() if ": gaps" in line]
     seeds, count = ([4, 9], 5) if everywhere else ([4], 1)
     fault = "has no average_travel_time_s in {} episodes: gaps in the curve"
-    assert told == [f"{log}: seed {seed} {fault.format(count)}" for seed in seeds]
+    assert gaps == [f"{log}: seed {seed} {fault.format(count)}" for seed in seeds]
 
 
 @pytest.mark.parametrize(

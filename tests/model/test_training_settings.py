@@ -107,9 +107,9 @@ def test_the_tables_settings_file_is_held_to_the_same(setting: dict[str, object]
     (name,) = setting
     file.write_text(json.dumps({"x": {"training": {"batch": 8}, "networks": {"Jinan": {"training": setting}}}}))
     assert tinylight_settings("x", "Atlanta", file).config() == TrainingConfig(batch=8)
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as refused:
         tinylight_settings("x", "Jinan", file)
-    assert str(told.value).startswith(f"settings.json: x.training.{name}: ") and fault in str(told.value)
+    assert str(refused.value).startswith(f"settings.json: x.training.{name}: ") and fault in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"x": 3}', '{"x": {"networks": {"Jinan": {"training": 3}}}}'])
@@ -137,7 +137,7 @@ def test_a_baseline_names_the_option_that_it_does_not_take(given: str, capsys: p
 
 
 def test_a_fault_is_told_alone_beside_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing goes on from anywhere then."""
+    """Then there is nothing to resume from."""
     pytest.importorskip("torch", reason="torch is not installed (extra: train)")
     Path("x.json.checkpoint").write_bytes(b"nonsense")
     for arguments in (["--max-parameters", "3"], ["--features", "relase"], []):
@@ -157,7 +157,7 @@ def test_what_goes_on_from_a_checkpoint_says_so(monkeypatch: pytest.MonkeyPatch,
         raise KeyboardInterrupt
 
     monkeypatch.setattr("model.train.train_policy.train_policy", stopped_again)
-    for expected in ("", "going on from x.json.checkpoint\n"):
+    for expected in ("", "resuming from x.json.checkpoint\n"):
         assert tinylight("train", "--network", "crossing", "--out", "x.json") == 130
         assert capsys.readouterr().out == expected
         Path("x.json.checkpoint").touch()

@@ -1,4 +1,4 @@
-"""Wheels and sdists, installed outside of the repository and used from an empty folder by somebody who may write to neither.
+"""Wheels and sdists, installed outside of the repository and used from an empty folder by a user who may write to neither.
 
 What the packages depend on comes from the tests' own environment through a .pth file, which is fast and needs no network. That
 pyproject.toml names all of it is seen where that environment is set up, by `make test`.
@@ -32,7 +32,7 @@ from tests.helpers.places import ROOT
 
 KERNELS = ROOT / "streetflow" / "kernels"
 PACKAGES = ("firmware", "hil", "model", "streetflow", "tinylight")
-NOBODY = 65_534
+UNPRIVILEGED_ID = 65_534
 ENGINE_PROGRAM = """
 import sys
 
@@ -116,7 +116,7 @@ def bring_compiled_kernels(stranger: "Stranger") -> None:
 
 
 class Stranger(NamedTuple):
-    """Somebody with the wheel installed by another, in an empty folder, with a home folder that can't be written to."""
+    """A user with the wheel installed by another, in an empty folder, with a home folder that can't be written to."""
 
     folder: Path
     python: Path
@@ -139,7 +139,7 @@ def becoming_a_stranger(python: Path) -> list[str]:
         return []
     if shutil.which("setpriv") is None:
         pytest.skip("root needs setpriv (util-linux) to become another user")
-    other = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    other = ["setpriv", f"--reuid={UNPRIVILEGED_ID}", f"--regid={UNPRIVILEGED_ID}", "--clear-groups"]
     able = subprocess.run([*other, str(python), "-c", "import numba, platformio"], capture_output=True).returncode == 0
     return other if able else ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 

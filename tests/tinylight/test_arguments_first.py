@@ -106,7 +106,7 @@ MISSPELT = {
     ("networks", "--json"): ("none/networks.json", ""),
 }
 ONLY_NEW_NETWORKS = {"--turns", "--side-turns", "--routes", "--profile"}  # of make-network, refused beside --from
-NEEDS_THE_NETWORK = {("cost", "--intersection")}  # whose names are the network's own
+NEEDS_THE_NETWORK = {("cost", "--intersection")}  # names of the network's own intersections
 
 
 def with_words() -> set[tuple[str, str]]:

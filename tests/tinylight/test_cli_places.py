@@ -1,4 +1,4 @@
-"""Every option and argument that names a file is given a folder, and the other way round: one line, exit code 2, no harm."""
+"""Every option and argument that names a file is given a folder, and vice versa: one line, exit code 2, no harm."""
 
 from pathlib import Path
 from typing import get_type_hints
@@ -108,7 +108,7 @@ def with_values() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("command", "option"), with_values())
 def test_an_empty_value_is_refused(command: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Before anything else is found out, and nowhere taken for the default or this folder."""
+    """Before any other check, and never taken for the default or this folder."""
     before = sorted(Path.cwd().rglob("*"))
     assert tinylight(command, *([option] if option.startswith("-") else []), "") == 2
     out, error = capsys.readouterr()

@@ -65,9 +65,9 @@ def test_a_long_run_keeps_what_it_has(number: int, arguments: str, kept: str, tm
             time.sleep(0.02)
         process.send_signal(number)
         out, error = process.communicate(timeout=60)
-    *told, last = error.splitlines()
+    *finished, last = error.splitlines()
     assert (process.returncode, out, last) == (128 + number, "", "tinylight: stopped")
-    assert all(" flows 0, 1" in line for line in told)  # of the table's finished jobs
+    assert all(" flows 0, 1" in line for line in finished)  # of the table's finished jobs
     files = [file for file in tmp_path.rglob("*") if file.is_file()]
     assert files and not [file for file in files if file.name.endswith(".tmp")]
     assert not (tmp_path / "w" / "crossing" / "SOTL" / "flow_9.json").exists()
@@ -101,10 +101,10 @@ def test_what_runs_until_it_is_stopped(command: str, number: int, ending: tuple[
         assert process.stdout is not None
         assert "Ctrl-C ends it." in process.stdout.readline()
         process.send_signal(number)
-        told = process.communicate(timeout=60)[1]
+        error = process.communicate(timeout=60)[1]
     for handle in (master, slave):
         os.close(handle)
-    assert (process.returncode, told) == ending
+    assert (process.returncode, error) == ending
 
 
 def test_ignored_in_a_shells_background() -> None:

@@ -41,7 +41,7 @@ def data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_result_takes_the_place_of_regular_files_only(
     kind: str, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Found out before the training, which would end with the device's name given to a policy."""
+    """Refused before the training, which would end with the device's name given to a policy."""
     taken = Path.cwd() / "taken"
     os.mkfifo(taken) if kind == "pipe" else taken.mkdir()
     before = taken.stat()
@@ -57,10 +57,10 @@ def test_a_policy_that_no_request_could_feed_is_told(capsys: pytest.CaptureFixtu
     """The paper's extraction knows no chip, so it isn't refused."""
     pytest.importorskip("torch", reason="torch is not installed (extra: train)")
     short = ["--search-episodes", "1", "--refine-episodes", "1", "--kept-features", "1", "--out", "wide.json"]
-    for feature, told in (("inter_2_vehicle_position_image", True), ("phase_2_pressure", False)):
+    for feature, warned in (("inter_2_vehicle_position_image", True), ("phase_2_pressure", False)):
         assert tinylight("train", "--network", "crossing", "--features", feature, *short) == 0
         output = " ".join(capsys.readouterr().out.split())
-        assert (f"144 values, more than the {CHIP_INPUTS} that a request to the chip carries" in output) is told
+        assert (f"144 values, more than the {CHIP_INPUTS} that a request to the chip carries" in output) is warned
 
 
 def test_saving_a_policy_never_replaces_a_device(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_every_command_finds_out_early_that_it_cannot_write(
 def test_what_the_system_refuses_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Wherever no command has a better word for it: here a file is where the folder of builds should be."""
+    """Where no command has its own message: here a file is where the folder of builds should be."""
     (tmp_path / "builds").touch()
     monkeypatch.setattr("hil.build.firmware.default_build_dir", lambda: tmp_path / "builds")
     assert tinylight("size") == 2

@@ -17,7 +17,7 @@ from tests.helpers.run_cli import tinylight
 
 @pytest.fixture
 def port() -> Iterator[str]:
-    """A port at which nobody answers."""
+    """A port at which no board answers."""
     controller, device = pty.openpty()
     yield os.ttyname(device)
     os.close(controller)

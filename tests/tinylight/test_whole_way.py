@@ -1,4 +1,4 @@
-"""The whole way, as a stranger goes it: a board on a port, a real avrdude, and `pytest --hil=PORT`; over the network as well.
+"""The whole path, as a new user takes it: a board on a port, a real avrdude, and `pytest --hil=PORT`; over the network as well.
 
 The same test file passes on the emulated chip (`make test`), the host build, the port and RFC 2217 to it. The budget of a
 decision is wide here: this is about what happens, on a machine that may be busy, not about how fast.
@@ -93,7 +93,7 @@ def test_platformio_uploads(port: str) -> None:
 
 
 def test_platformio_takes_no_port_that_is_not_a_boards() -> None:
-    """It would take any, and need a minute to find that nobody answers; here none is named, and no board is there."""
+    """It would take any, and need a minute to find that no board answers; here none is named, and there is no board."""
     done = pio.run(
         ["run", "-e", "uno_system", "-t", "upload"],
         project=project_root(),
@@ -103,10 +103,10 @@ def test_platformio_takes_no_port_that_is_not_a_boards() -> None:
 
 
 def test_a_programmer_erases_the_chip_and_a_bootloader_does_not(tmp_path: Path) -> None:
-    """What PlatformIO would tell avrdude for a bare chip and for an Uno."""
-    told = tmp_path / "told"
+    """The options that PlatformIO would give avrdude for a bare chip and for an Uno."""
+    options = tmp_path / "options"
     avrdude = tmp_path / "avrdude"
-    avrdude.write_text(f'#!/bin/sh\necho "$@" >> {told}\n')
+    avrdude.write_text(f'#!/bin/sh\necho "$@" >> {options}\n')
     avrdude.chmod(0o755)
     for target, extra in (("bare_8mhz", []), ("uno_system", ["--upload-port", "/dev/null"])):
         done = pio.run(
@@ -116,6 +116,6 @@ def test_a_programmer_erases_the_chip_and_a_bootloader_does_not(tmp_path: Path) 
             variables={"PATH": f"{tmp_path}:{os.environ['PATH']}", "TINYLIGHT_BAUD": "38400"},
         )
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    bare, uno = told.read_text().splitlines()
+    bare, uno = options.read_text().splitlines()
     assert "-c usbasp" in bare and "-D" not in bare.split() and "-P" not in bare.split()
     assert "-c arduino" in uno and "-D" in uno.split() and "-b 115200" in uno and "-P /dev/null" in uno

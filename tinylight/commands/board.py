@@ -1,4 +1,4 @@
-"""`tinylight board`: an Arduino Uno for whoever has none."""
+"""`tinylight board`: an emulated Arduino Uno, for users without a real one."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,7 @@ def board(
     ] = None,
     policy: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Flash this policy's firmware before power-on. Default: none, as from the shop."),
+        typer.Option(metavar="FILE", help="Flash this policy's firmware before power-on. Default: none, as on a new board."),
     ] = None,
     baud: Annotated[int, typer.Option(metavar="N", help="Line rate of that firmware.")] = 115_200,
     bootloader: Annotated[

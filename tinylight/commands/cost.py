@@ -82,14 +82,14 @@ def _measured(file: Path) -> "ChipCost":
     with progress_bar() as bar:
         task = bar.add_task(file.name, total=None)
 
-        def told(what: str, made: int, total: int) -> None:
+        def on_progress(what: str, made: int, total: int) -> None:
             bar.update(task, description=what, completed=made, total=total)
 
-        return measure_policy(file, progress=told)
+        return measure_policy(file, progress=on_progress)
 
 
 def _geometry(network: str | None, intersection: str | None) -> tuple["Geometry", str]:
-    """The intersection's figures and what to call it."""
+    """The intersection's figures and a label for it."""
     from model.report.cost import PAPER_GEOMETRY, geometry_of
     from streetflow.control.intersection import signalled_intersections
     from streetflow.networks.catalogue import find_network

@@ -24,7 +24,7 @@ def evaluate(
         str,
         typer.Option(
             metavar="FixedTime|MaxPressure|SOTL|FILE",
-            help="Who sets the lights: a rule, a policy file, or the weights (npz) of a trained baseline.",
+            help="What sets the lights: a rule, a policy file, or the weights (npz) of a trained baseline.",
         ),
     ],
     integer: Annotated[

@@ -1,4 +1,4 @@
-"""`tinylight flash`: a policy onto a real board."""
+"""`tinylight flash`: uploads a policy to a real board."""
 
 from pathlib import Path
 from typing import Annotated

@@ -142,7 +142,7 @@ def _run_with_progress(job: "Job") -> "Verdict":
     with progress_bar() as bar:
         task = bar.add_task("starting", total=None)
 
-        def told(what: str, made: int, total: int) -> None:
+        def on_progress(what: str, made: int, total: int) -> None:
             bar.update(task, description=what, completed=made, total=total)
 
-        return run_job(job, progress=told)
+        return run_job(job, progress=on_progress)

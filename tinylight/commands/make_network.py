@@ -55,7 +55,7 @@ def make_network(
     ] = None,
     routes: Annotated[
         str,
-        typer.Option(metavar="turns|ends", help="Draw a turn at every crossing, or draw the exit and take the shortest way."),
+        typer.Option(metavar="turns|ends", help="Draw a turn at every crossing, or draw the exit and take the shortest path."),
     ] = "turns",
     profile: Annotated[str, typer.Option(metavar="flat|peak", help="Demand over time.")] = "flat",
     horizon: Annotated[
@@ -67,7 +67,7 @@ def make_network(
         int | None,
         typer.Option(
             metavar="S",
-            help="All demand files are copies of one demand, each vehicle's start shifted by up to this much either way, "
+            help="All demand files are copies of one demand, each vehicle's start shifted by up to this much earlier or later, "
             "uniformly, as the paper does with 60.",
         ),
     ] = None,

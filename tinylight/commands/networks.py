@@ -1,4 +1,4 @@
-"""`tinylight networks`: what is at hand."""
+"""`tinylight networks`: lists the available road networks."""
 
 from rich.table import Table
 
@@ -7,7 +7,7 @@ from tinylight.console import require_writable, show
 
 
 def networks(json_file: JsonOption = None) -> None:
-    """List the road networks at hand: the built-in ones, and those in the folders that TINYLIGHT_DATA names."""
+    """List the available road networks: the built-in ones, and those in the folders that TINYLIGHT_DATA names."""
     from model import pretrained_policies
     from streetflow.networks.catalogue import list_networks
     from tinylight.json_file import write_json

@@ -11,7 +11,7 @@ from streetflow.errors import InputError, fields_from
 from streetflow.networks.catalogue import UnknownNetwork
 
 FIELDS = {"f_cpu_hz": "f_cpu", "budget_s": "budget", "policy_file": "policy"}
-"""Fields of domain code (of `hil.loop.job.Job` and others) whose parameter of a command has another name."""
+"""Fields of domain code (of `hil.loop.job.Job` and others) that have another name as a command's parameter."""
 
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Also write the result as JSON to this file.")]
 NetworkOption = Annotated[
@@ -72,7 +72,7 @@ def options_named(context: Any) -> Iterator[None]:
 
 
 def _names(value: object) -> list[str]:
-    """Of an option's value: a name, several with commas, or a list of names."""
+    """Of an option's value: a name, several separated by commas, or a list of names."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",")]
     return [name for each in value for name in _names(each)] if isinstance(value, list | tuple) else []

@@ -17,7 +17,7 @@ def replay(
         str,
         typer.Option(
             metavar="FixedTime|MaxPressure|SOTL|POLICYFILE",
-            help="Who sets the lights: a rule, or a policy file, which decides in the chip's integers.",
+            help="What sets the lights: a rule, or a policy file, which decides in the chip's integers.",
         ),
     ] = "MaxPressure",
     flow: Annotated[int, typer.Option(metavar="K", min=0, help="Which demand file of the network: flow_K.json.")] = 0,
@@ -53,7 +53,7 @@ def replay(
     engine = environment.engine
     assert isinstance(engine, Engine)
     recorder = Recorder(engine, start_s, end_s)
-    environment.engine = recorder  # passes on all that it does not do itself
+    environment.engine = recorder  # forwards everything else to the engine
     observation = environment.reset()
     controller.reset(environment)
     with progress_bar() as bar:

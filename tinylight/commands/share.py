@@ -14,8 +14,8 @@ def share(
 ) -> None:
     """Give a serial port to the network by RFC 2217, one client at a time, until Ctrl-C.
 
-    On the other machine: `tinylight hil --board rfc2217://THIS_HOST:4000`. Whoever reaches the address can use the board:
-    there is no password, so listen on 0.0.0.0 in a network that you trust only.
+    On the other machine: `tinylight hil --board rfc2217://THIS_HOST:4000`. Anyone with access to the address can use the board:
+    there is no password, so listen on 0.0.0.0 only in a network that you trust.
     """
     from hil.boards.port_server import PortServer
     from hil.boards.port_trouble import NO_PORT, is_no_port

@@ -81,7 +81,7 @@ def table(
         _require_row(reference, row_labels(chosen_models))
     require_folder(work)
     stem = out or work / "table"
-    if out is not None or work.is_dir():  # else the folder is made by the runs
+    if out is not None or work.is_dir():  # otherwise the runs create the folder
         require_writable(*(stem.with_suffix(suffix) for suffix in (".csv", ".json", ".md")))
     count = min(len(network.flow_files) for network in find_networks(names))
     tasks, dashes = plan(ordered(names), chosen_models, parse_flows(flows, count))
@@ -118,12 +118,12 @@ def _run(tasks: list["TableTask"], work: Path, processes: int | None) -> None:
     with progress_bar(*columns) as bar:
         task = bar.add_task("table", total=None, end="")
 
-        def told(state: "TableProgress") -> None:
+        def on_progress(state: "TableProgress") -> None:
             bar.update(task, completed=state.done_units, total=state.total_units, end=_expected_end(bar, task))
             if state.finished is not None and not state.found:
                 bar.console.print(f"{state.finished}: {state.wall_s:.1f} s", style="dim", highlight=False)
 
-        run_tasks(tasks, work, processes=processes, progress=told)
+        run_tasks(tasks, work, processes=processes, progress=on_progress)
 
 
 def _require_row(reference: str, labels: list[str]) -> None:
@@ -141,7 +141,7 @@ def _network_names(text: str) -> list[str]:
 
 
 def _expected_end(bar: Progress, task: TaskID) -> str:
-    """Clock time of the expected end; nothing before there is a rate."""
+    """Clock time of the expected end; empty until a rate is known."""
     rest_s = bar.tasks[task].time_remaining
     return "" if rest_s is None else f"expected end {datetime.now() + timedelta(seconds=rest_s):%H:%M:%S}"
 

@@ -94,10 +94,10 @@ def train(
     device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where the networks train.")] = "cpu",
     max_cycles: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Most cycles of a decision, as the chip's fitted model foretells."),
+        typer.Option(metavar="N", help="Most cycles of a decision, as predicted by the chip's fitted model."),
     ] = None,
     max_flash_bytes: Annotated[
-        int | None, typer.Option(metavar="N", help="Largest firmware with one intersection, as the model foretells.")
+        int | None, typer.Option(metavar="N", help="Largest firmware with one intersection, as predicted by the model.")
     ] = None,
     log: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Write loss, entropies and travel time of every episode here.")
@@ -169,9 +169,9 @@ def train(
     with fields_from(source), progress_bar() as bar:
         task = bar.add_task(f"training on {network}, flow {flow}", total=search_episodes + refine_episodes)
 
-        def told(state: TrainingProgress) -> None:
+        def on_progress(state: TrainingProgress) -> None:
             if resume_from is not None and not rows:
-                say(f"going on from {checkpoint}", style="dim")
+                say(f"resuming from {checkpoint}", style="dim")
             rows.extend(state.rows)
             times = [row.average_travel_time_s for row in state.rows]
             label = f"{state.rows[0].stage}: travel time {min(times):.1f} s"
@@ -184,7 +184,7 @@ def train(
             out,
             PolicySettings(replicas, features, clearance, config),
             execution=Execution(checkpoint, resume_from=resume_from, threads=threads, device=device),
-            progress=told,
+            progress=on_progress,
         )
     checkpoint.unlink(missing_ok=True)
     table = Table(title=f"{out}: policy {policy.sha256[:12]}", title_justify="left")
@@ -209,7 +209,7 @@ def train(
 
 
 def _changes(settings: Sequence[str]) -> dict[str, Any]:
-    """The values of all `--set NAME=VALUE`; InputError for an unknown name or what is no value."""
+    """The values of all `--set NAME=VALUE`; InputError for an unknown name or an invalid value."""
     from model.search.config import TrainingConfig
 
     known = [field.name for field in dataclasses.fields(TrainingConfig)]
@@ -228,7 +228,7 @@ def _changes(settings: Sequence[str]) -> dict[str, Any]:
 
 
 def _require_baseline(model: str, context: typer.Context) -> None:
-    """InputError for an unknown model, and for an option that would be without effect."""
+    """InputError for an unknown model, and for an option that would have no effect."""
     from model.baselines.registry import require_baseline
 
     require_baseline(model)
@@ -247,11 +247,11 @@ def _train_baseline(model: str, network: "Network", flow: int, seed: int, cleara
     with progress_bar() as bar:
         task = bar.add_task(f"training {model} on {network.name}, flow {flow}", total=None)
 
-        def told(state: BaselineProgress) -> None:
+        def on_progress(state: BaselineProgress) -> None:
             label = f"{model}: travel time {state.average_travel_times_s[0]:.1f} s"
             bar.update(task, description=label, completed=state.done_episodes, total=state.total_episodes)
 
-        (content,) = train_baseline_files(model, network, [(flow, seed, out)], clearance=clearance, progress=told)
+        (content,) = train_baseline_files(model, network, [(flow, seed, out)], clearance=clearance, progress=on_progress)
     (row,) = evaluate(network, out, [flow])
     parameters = sum(array.size for name, array in content.arrays.items() if array.dtype.kind == "f")
     say(f"{out}: {model}, weights {content.sha256[:12]}, {parameters} numbers")

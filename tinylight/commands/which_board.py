@@ -1,4 +1,4 @@
-"""Which board is meant by `--board auto`: one rule for all commands."""
+"""The board that `--board auto` stands for: one rule for all commands."""
 
 import sys
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def port_of(board: str) -> str:
-    """The port that `auto` finds, shown, after a question where there are several; any other name as it is."""
+    """For `auto`, finds and prints the port, asking the user where there are several; any other name is returned as it is."""
     from hil.boards.find_port import AUTO, find_port
 
     if board != AUTO:

@@ -10,14 +10,14 @@ void board_start(void) {
     LED_DIRECTION |= _BV(LED_BIT);
     TIMER_CONTROL = TIMER_RUN;
     TIMER_INTERRUPTS = TIMER_OVERFLOW_INTERRUPT;
-    SMCR = SLEEP_MODE_IDLE | _BV(SE); /* a sleep instruction sleeps, whenever */
+    SMCR = SLEEP_MODE_IDLE | _BV(SE); /* enables sleep instructions, for good */
     uart_start();
     sei();
 }
 
 void board_rest(void) {
     cli();
-    if (uart_is_quiet()) { /* asked with interrupts off: a byte that comes now still ends the sleep below */
+    if (uart_is_quiet()) { /* checked with interrupts off: a byte that comes now still ends the sleep below */
         sei(); /* takes effect after the next instruction, hence no gap before the sleep */
         sleep_cpu();
     }

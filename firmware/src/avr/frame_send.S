@@ -48,7 +48,7 @@ frame_begin:
     sts code_place, r24
     out CODE, r1
     ldi r22, FRAME_VERSION
-    rcall put /* whatever: the code will take its place */
+    rcall put /* any byte: the code will replace it */
     rcall send
     mov r22, r20
     rcall send

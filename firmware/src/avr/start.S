@@ -1,5 +1,5 @@
 /* What runs outside of main: the start, at address 0, and the interrupts. The firmware is linked without the compiler's own start
- * files, whose table of 26 jumps would be a large part of it: what is needed lies in the vectors that nobody uses.
+ * files, since their table of 26 jumps would be a large part of it: the code needed lies in the unused vectors.
  *
  * The start keeps the reset cause, counts the boot, sets the watchdog (after a watchdog reset it runs on, at its shortest
  * timeout), paints the RAM behind the statics, so that the deepest stack can be read off later, and sets the statics to 0.
@@ -12,7 +12,7 @@
 #include "uart_rings.h"
 
     .section .bss.boot, "aw", @nobits
-    .global boot /* reset cause, and boots since power came; that is valid while boot_count_check is its complement */
+    .global boot /* reset cause, and boots since power-on; the count is valid while boot_count_check is its complement */
 boot:
     .skip 2
 boot_count_check:
@@ -78,7 +78,7 @@ __vectors:
 
     .global __stop_program
     .type __stop_program, @function
-__stop_program: /* nothing leads here: an endless loop for tests to throw the program into, as a glitch might */
+__stop_program: /* never reached: an endless loop for tests to throw the program into, as a glitch might */
     cli
     rjmp __stop_program
 

@@ -2,11 +2,11 @@
  *
  * The sums of a block of up to 6 rows lie in r2..r19, 24 bits each ("slots"); slot n holds the block's first row where the
  * block has n rows. Code for all slots is a chain that is entered at slot n and runs down to slot 1. An unsigned weight w + 128
- * adds 128 * input too much; the excess lies ready in the three bytes before the inputs, where whoever wrote them has put it, and
- * is taken from the biases. All of it is modulo 2^24, and since the true sum fits, what comes out is the true sum. No byte
- * w + 128 is 0, so the first product of a column tells whether its input is: then the rest of the column is passed over.
+ * adds 128 * input too much; the excess lies ready in the three bytes before the inputs, where the code that wrote them put it,
+ * and is subtracted from the biases. All of it is modulo 2^24, and since the true sum fits, the result is the true sum. No byte
+ * w + 128 is 0, so the first product of a column is 0 only if its input is: then the rest of the column is skipped.
  *
- * Z runs through the bytes, X through a layer's inputs, Y through its outputs, whose sum so far is in r23:r22.
+ * Z runs through the bytes, X through a layer's inputs, Y through its outputs; the outputs' sum so far is in r23:r22.
  */
 #include "kernel.h"
 
@@ -145,7 +145,7 @@ scaled:
     movw r28, r16
     rjmp feature
 
-layers_0: /* for who counts the cycles from here */
+layers_0: /* for tests that count cycles from here on */
 #if TABLE_WINDOWS
     clt /* set where a row's window is not the usual one */
 #endif
@@ -208,7 +208,7 @@ sized:
     clr r21
     GO_TO biases
 
-/* To Y: the excess of sums over outputs, whose own sum is in r23:r22. It is 128 times that, with the excess of the biases. */
+/* To Y: the excess of sums over outputs. It is 128 times the outputs' sum, in r23:r22, with the excess of the biases. */
 put_excess:
     clr r20
     lsr r23

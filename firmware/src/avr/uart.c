@@ -5,7 +5,7 @@
 #include "hardware.h"
 
 #if UART_ERROR_NOTEWORTHY
-#pragma message "the UART's divider misses this baud rate by more than 2.5 % (hil/build/baud.py tells the actual rate)"
+#pragma message "the UART's divider misses this baud rate by more than 2.5 % (hil/build/baud.py gives the actual rate)"
 #endif
 
 _Static_assert(FRAME_WIRE_BYTES_MAX < SEND_RING_BYTES, "the ring must hold a whole frame");

@@ -25,7 +25,7 @@ static void flush(void) {
     while (sent < output_length) {
         const ssize_t written = write(STDOUT_FILENO, output + sent, output_length - sent);
         if (written < 0 && errno != EINTR) {
-            exit(EXIT_FAILURE); /* nobody listens any more */
+            exit(EXIT_FAILURE); /* the reader has gone */
         }
         sent += written > 0 ? (size_t)written : 0;
     }

@@ -146,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
-static void tell(void) {
+static void report(void) {
     fprintf(stderr, "frames heard: %" PRIu64 ", good: %" PRIu64 ", answered with an error: %" PRIu64 "\n", frames, good_frames,
             errors);
 }
@@ -156,7 +156,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argv;
     frame_reader_reset(&dispatch->request);
     frame_reader_reset(&echo);
-    atexit(tell);
+    atexit(report);
     return 0;
 }
 
