@@ -6,13 +6,14 @@ the environment itself, since any controller knows its own lights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.control.environment import Environment
+from streetflow.control.rules import EfficientPressure, GreatestFeature
 
 
 class Controller(Protocol):
@@ -114,8 +115,18 @@ class SOTL:
         return np.where(leave, (current + 1) % self._counts, current).astype(np.int32)
 
 
-CONTROLLERS: dict[str, type[FixedTime] | type[MaxPressure] | type[SOTL]] = {
+PAPER_RULES: dict[str, Callable[[], Controller]] = {
     "FixedTime": FixedTime,
     "MaxPressure": MaxPressure,
     "SOTL": SOTL,
 }
+"""The rules of the paper's tables, with its settings."""
+
+CONTROLLERS: dict[str, Callable[[], Controller]] = PAPER_RULES | {
+    "MaxQueue": lambda: GreatestFeature("phase_2_num_waiting_vehicle"),
+    "MaxCount": lambda: GreatestFeature("phase_2_num_vehicle"),
+    "MaxPressure0": lambda: GreatestFeature("phase_2_pressure"),
+    "EfficientPressure": lambda: EfficientPressure("lane_2_num_vehicle"),
+    "EfficientQueue": lambda: EfficientPressure("lane_2_num_waiting_vehicle"),
+}
+"""All rules by name: the paper's, and stronger ones without a parameter (``rules.py``)."""

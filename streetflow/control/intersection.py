@@ -37,6 +37,8 @@ class Intersection:
     out_lanes: tuple[int, ...]
     in_road_lanes: tuple[tuple[int, ...], ...]
     """The in-lanes again, per in-road."""
+    out_road_lanes: tuple[tuple[int, ...], ...]
+    """The out-lanes again, per out-road."""
     lane_links: tuple[tuple[int, int], ...]
     """(in-lane, out-lane) of each lane link, in file order."""
     first_lane_link: int
@@ -103,6 +105,7 @@ def _tabulate(number: int, first_lane_link: int, read: reader.Intersection, net:
         in_lanes=_lanes(in_roads, net),
         out_lanes=_lanes(out_roads, net),
         in_road_lanes=tuple(_lanes((road,), net) for road in in_roads),
+        out_road_lanes=tuple(_lanes((road,), net) for road in out_roads),
         lane_links=tuple(lane_links),
         first_lane_link=first_lane_link,
         centre_m=read.point,

@@ -28,6 +28,7 @@ LIGHT = Intersection(
     in_lanes=(0, 1),
     out_lanes=(2,),
     in_road_lanes=((0,), (1,)),
+    out_road_lanes=((2,),),
     lane_links=((0, 2), (1, 2)),
     first_lane_link=0,
     centre_m=(0.0, 0.0),
