@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model.baselines.file import BaselineFile, is_baseline_file, load_baseline
+from model.planning.planner import Planner
 from model.policy.agent import PolicyAgent
 from model.policy.file import Policy, load_policy
 from streetflow.control.clearance import require_clearance
@@ -17,6 +18,9 @@ from streetflow.control.environment import Environment
 from streetflow.errors import InputError
 from streetflow.near import did_you_mean
 from streetflow.networks.catalogue import Network, find_network
+
+AGENTS: dict[str, Callable[[], Controller]] = CONTROLLERS | {"Planner": Planner}
+"""What an agent may be beside a file: the rules, and the planner, which is a bound and no opponent."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def evaluate(
 
     Args:
         network: a name, or the network itself.
-        agent: a name in `CONTROLLERS`, a policy or baseline file, or a policy.
+        agent: a name in `AGENTS`, a policy or baseline file, or a policy.
         flows: numbers of the demand files.
         integer: whether a policy decides as the chip does, else in float.
         settings: engine, seed, clearance, queues; by default the paper's.
@@ -118,7 +122,7 @@ def make_controller(agent: str | Path | Policy, *, integer: bool | None) -> tupl
     """A controller for `streetflow.control.controllers.run`.
 
     Args:
-        agent: a name in `CONTROLLERS`, a policy or baseline file, or a policy.
+        agent: a name in `AGENTS`, a policy or baseline file, or a policy.
         integer: decide as the chip does, or in float; None: as the chip does, where the agent is a policy.
 
     Returns:
@@ -129,13 +133,13 @@ def make_controller(agent: str | Path | Policy, *, integer: bool | None) -> tupl
     """
     if not isinstance(agent, Policy):
         name = str(agent)
-        if name in CONTROLLERS:
+        if name in AGENTS:
             if integer:
                 raise InputError(name, "", "a rule has no integer form; only a policy file has one")
-            return CONTROLLERS[name](), name, "hold"
+            return AGENTS[name](), name, "hold"
         if not os.path.isfile(agent):
-            hint = " (it is a folder)" if os.path.isdir(agent) else did_you_mean(name, CONTROLLERS, files=True)
-            raise InputError(name, "", f"neither a policy file nor one of {', '.join(CONTROLLERS)}{hint}")
+            hint = " (it is a folder)" if os.path.isdir(agent) else did_you_mean(name, AGENTS, files=True)
+            raise InputError(name, "", f"neither a policy file nor one of {', '.join(AGENTS)}{hint}")
         if is_baseline_file(Path(agent)):
             if integer:
                 raise InputError(name, "", "a baseline has no integer form; only a policy file has one")

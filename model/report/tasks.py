@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from model.baselines.registry import BASELINES
-from model.evaluate import EvaluationRow, evaluate
+from model.evaluate import AGENTS, EvaluationRow, evaluate
 from model.report.cells import Cell, Outcome, artefact_file, cell_file, file_hashes, load_cell, save_cell
 from model.report.compare import row_label
 from model.report.settings import settings_named, settings_names, tinylight_settings
-from streetflow.control.controllers import CONTROLLERS
+from streetflow.control.controllers import CONTROLLERS, PAPER_RULES
 from streetflow.control.intersection import signalled_intersections
 from streetflow.errors import FieldError
 from streetflow.near import or_else
@@ -49,13 +49,14 @@ class TableTask:
 
 def table_models() -> list[str]:
     """Names that a table's rows may have: rules, baselines, and TinyLight with each of its settings."""
-    return [*CONTROLLERS, *BASELINES, *(f"{TINYLIGHT}.{name}" for name in settings_names())]
+    return [*AGENTS, *BASELINES, *(f"{TINYLIGHT}.{name}" for name in settings_names())]
 
 
 def expand_models(text: str) -> list[str]:
     """Row names of a list such as `rules,TinyLight.best`; FieldError for an unknown one."""
     known = table_models()
-    several = {"rules": list(CONTROLLERS), "baselines": list(BASELINES), "all": known}
+    opponents = [name for name in CONTROLLERS if name not in PAPER_RULES]
+    several = {"rules": list(PAPER_RULES), "opponents": opponents, "baselines": list(BASELINES), "all": known}
     models = []
     for name in (part.strip() for part in text.split(",")):
         if name not in known and name not in several:
@@ -102,7 +103,7 @@ def row_labels(models: Iterable[str]) -> list[str]:
 def identity(network: Network, model: str, flow: int) -> dict[str, Any]:
     """Everything that a cell's figures depend on; a cell with another identity is made again."""
     known: dict[str, Any] = {"clearance": "hold", "horizon_s": network.horizon_s} | file_hashes(network, flow)
-    if model not in CONTROLLERS:
+    if model not in AGENTS:
         known["learning_version"] = LEARNING_VERSION
     if model.partition(".")[0] in SEARCHING:
         known["features_version"] = FEATURES_VERSION
@@ -128,7 +129,7 @@ def run_task(task: TableTask, work: Path, report: OnFraction) -> None:
     """Makes the task's cells and writes them to the work folder."""
     network = find_network(task.network)
     started_s = time.monotonic()
-    if task.model in CONTROLLERS:
+    if task.model in AGENTS:
         outcomes = _rule(task, network, report)
     elif task.model in BASELINES:
         outcomes = _baseline(task, network, work, report)
@@ -222,7 +223,7 @@ def _settings_name(model: str) -> str:
 
 def _task_flows(model: str, n_intersections: int, n_flows: int) -> int:
     """How many flows one task holds: rules all, learned models as many as train well side by side."""
-    if model in CONTROLLERS:
+    if model in AGENTS:
         return n_flows
     groups = BASELINE_GROUPS_PER_TASK if model in BASELINES else TINYLIGHT_GROUPS_PER_TASK
     return max(1, min(FLOWS_PER_TASK, groups // n_intersections))
@@ -231,7 +232,7 @@ def _task_flows(model: str, n_intersections: int, n_flows: int) -> int:
 def _work_units(model: str, network: Network, n_intersections: int) -> float:
     """Decisions of one flow, weighted: for the forecast."""
     decisions = network.horizon_s / network.decision_interval_s * n_intersections
-    if model in CONTROLLERS:
+    if model in AGENTS:
         return decisions
     if model.startswith(f"{TINYLIGHT}."):
         settings = tinylight_settings(_settings_name(model), network.name)

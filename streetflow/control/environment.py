@@ -73,7 +73,7 @@ class Environment:
         self.feature_widths = self._observer.feature_widths
         self.max_width = self._observer.max_width
         self._action_counts = np.array([each.action_count for each in self.intersections], np.int32)
-        self._signals = Signals(self.intersections, table.phases, len(self.engine.intersection_ids), min_green_s)
+        self.signals = Signals(self.intersections, table.phases, len(self.engine.intersection_ids), min_green_s)
         self._start()
 
     @property
@@ -84,26 +84,26 @@ class Environment:
     @property
     def elapsed_s(self) -> NDArray[np.int32]:
         """int32[N]: the lights' ``elapsed``, see ``signals.py``."""
-        return self._signals.elapsed_s
+        return self.signals.elapsed_s
 
     @property
     def current_action(self) -> NDArray[np.int32]:
         """int32[N]: the action in force at each light (the old one while a change is pending)."""
-        return self._signals.current_action
+        return self.signals.current_action
 
     @property
     def green_s(self) -> NDArray[np.int32]:
         """int32[N]: seconds since the action in force showed, or since the pending change began."""
-        return self._signals.elapsed_s
+        return self.signals.elapsed_s
 
     @property
     def min_green_s(self) -> int:
-        return self._signals.min_green_s
+        return self.signals.min_green_s
 
     @property
     def shown_phase(self) -> NDArray[np.int32]:
         """int32[N]: the engine's phase that each light shows, clearance phases included."""
-        return self._signals.shown_phase
+        return self.signals.shown_phase
 
     def reset(self, seed: int | None = None) -> NDArray[np.int32]:
         """Back to second 0, with the environment's own engine seed or with ``seed``; the same seed, the same run.
@@ -125,7 +125,7 @@ class Environment:
         seconds = min(self.decision_interval_s, self.horizon_s - start_s)
         if seconds <= 0:
             raise RuntimeError("the run is over: call reset() before the next step()")
-        for phases, run_s in self._signals.advance(self._checked(actions), seconds):
+        for phases, run_s in self.signals.advance(self._checked(actions), seconds):
             if phases is not None:
                 self.engine.set_phases(phases)
             self._run(run_s)
@@ -175,7 +175,7 @@ class Environment:
     def _start(self) -> None:
         self.decision = 0
         self._observer.reset()
-        self.engine.set_phases(self._signals.reset())
+        self.engine.set_phases(self.signals.reset())
         self._throughput = ThroughputMeter()
         self._queues = QueueMeter()
 
@@ -186,7 +186,7 @@ class Environment:
             warnings.warn(f"{file}: {what}", InputWarning, stacklevel=3)
 
     def _observe(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        observation, pressure = self._observer.observe(self.engine, self._signals.current_action)
+        observation, pressure = self._observer.observe(self.engine, self.signals.current_action)
         return observation, -pressure.astype(np.float64)
 
     def _checked(self, actions: ArrayLike) -> NDArray[np.int32]:

@@ -7,6 +7,7 @@ sources; see ``features.py``. Sources that need single vehicles are in ``vehicle
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,22 @@ from streetflow.kernels.observe import observe_cells
 from streetflow.kernels.sources import CHANGED, LANE_BLOCKS, OWN_COUNT, PASSED, Source
 
 _NEEDS_VEHICLES = {Source.LINK_VEHICLES, Source.SEGMENT_VEHICLES, Source.IMAGE}
+
+
+class ObserverTables(NamedTuple):
+    """The tables of an `Observer`, for compiled code that observes by itself (``streetflow/kernels/observe.py``)."""
+
+    sources: frozenset[Source]
+    values: int  # entries of the source vector
+    first_own: int
+    first_by_vehicle: int
+    max_speed_mps: NDArray[np.float64]
+    first_action: NDArray[np.int32]
+    cells: NDArray[np.int32]
+    scales: NDArray[np.float64]
+    term_indices: NDArray[np.int32]
+    term_weights: NDArray[np.float64]
+    by_vehicle: VehicleObserver | None
 
 
 class Observer:
@@ -44,7 +61,7 @@ class Observer:
         counts = [each.action_count for each in intersections]
         self._first_action = (LANE_BLOCKS * lanes + np.cumsum([0, *counts])).astype(np.int32)
         self._first_own = int(self._first_action[-1])
-        first_vehicle_entry = self._first_own + OWN_COUNT * len(intersections)
+        first_vehicle_entry = self._first_by_vehicle = self._first_own + OWN_COUNT * len(intersections)
         resolutions = {(spec.source, spec.resolution) for spec in features if spec.source in _NEEDS_VEHICLES}
         passing = any(
             spec.source is Source.OWN and any(index >= PASSED for cell in spec.cells(intersections[0]) for index, _ in cell)
@@ -93,6 +110,23 @@ class Observer:
         self._no_counts = np.zeros(lanes, np.int32)
         self._no_sums = np.zeros(lanes, np.float64)
         self.reset()
+
+    @property
+    def tables(self) -> ObserverTables:
+        """What compiled code needs to form the same observation."""
+        return ObserverTables(
+            frozenset(self._sources),
+            self._values.size,
+            self._first_own,
+            self._first_by_vehicle,
+            self._lane_max_speed_mps,
+            self._first_action,
+            self._cells,
+            self._scales,
+            self._term_indices,
+            self._term_weights,
+            self._by_vehicle,
+        )
 
     def reset(self) -> None:
         """Forget the last decision, as at the start of a run."""

@@ -61,6 +61,16 @@ class Signals:
         return phases
 
     @property
+    def state(self) -> NDArray[np.int32]:
+        """int32[N, STATE_COLUMNS]: each light's state, columns as in ``streetflow/kernels/signals.py`` (not a copy)."""
+        return self._state
+
+    @property
+    def tables(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Numbers in the engine [N], phases of the actions [N, A], clearance phases [N, A, A]."""
+        return self._numbers, self._phase_of_action, self._clearance_phases
+
+    @property
     def current_action(self) -> NDArray[np.int32]:
         """int32[N]: the action in force at each light, the old one while a change is pending."""
         return self._state[:, CURRENT].copy()

@@ -34,13 +34,13 @@ class VehicleObserver:
         passing: bool,
     ) -> None:
         lanes, drivables = len(engine.lane_length_m), len(engine.drivable_shapes)
-        self._lane_length_m = np.ascontiguousarray(engine.lane_length_m, np.float64)
-        self._first, self._first_own, self._passing = first, first_own, passing
+        self.lane_length_m = np.ascontiguousarray(engine.lane_length_m, np.float64)
+        self._first, self._first_own, self.passing = first, first_own, passing
         self._count = len(intersections)
         self._bases: dict[tuple[Source, int], int] = {}
         end = first
         segment_blocks: list[tuple[int, int]] = []
-        self._images: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
+        self.images: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
         for source, resolution in sorted(resolutions):
             self._bases[source, resolution] = end
             if source is Source.LINK_VEHICLES:
@@ -49,20 +49,20 @@ class VehicleObserver:
                 segment_blocks.append((end, resolution))
                 end += lanes * resolution
             else:
-                self._images.append(_image_tables(intersections, engine.drivable_shapes, lanes, resolution, end))
+                self.images.append(_image_tables(intersections, engine.drivable_shapes, lanes, resolution, end))
                 end += self._count * resolution**2
         self.size = end - first
-        self._first_link = self._bases.get((Source.LINK_VEHICLES, 0), -1)
-        self._segments = np.array(segment_blocks, np.int32).reshape(-1, 2)
-        self._light_of_lane = np.full(lanes, -1, np.int32)
+        self.first_link = self._bases.get((Source.LINK_VEHICLES, 0), -1)
+        self.segments = np.array(segment_blocks, np.int32).reshape(-1, 2)
+        self.light_of_lane = np.full(lanes, -1, np.int32)
         for i, each in enumerate(intersections):
-            self._light_of_lane[list(each.in_lanes)] = i
+            self.light_of_lane[list(each.in_lanes)] = i
         self.reset()
 
     def reset(self) -> None:
         """Forget the vehicles of the last decision."""
         self._time_s = -1.0
-        self._now = self._before = _roll(Vehicles.empty(0), self._light_of_lane)
+        self._now = self._before = _roll(Vehicles.empty(0), self.light_of_lane)
         self._before_s = 0.0
 
     def base(self, i: int, source: Source, resolution: int) -> int:
@@ -73,14 +73,14 @@ class VehicleObserver:
         vehicles = engine.running_vehicles()
         drivable, distance_m = vehicles.drivable, vehicles.distance_m
         values[self._first : self._first + self.size] = 0.0
-        count_on_lanes(drivable, distance_m, self._lane_length_m, self._first_link, self._segments, values)
-        for rows, cells in self._images:
+        count_on_lanes(drivable, distance_m, self.lane_length_m, self.first_link, self.segments, values)
+        for rows, cells in self.images:
             draw_images(drivable, distance_m, rows, cells, values)
-        if self._passing:
+        if self.passing:
             time_s = engine.get_current_time()
             if time_s > self._time_s:
                 self._before, self._before_s, self._time_s = self._now, self._time_s, time_s
-                self._now = _roll(vehicles, self._light_of_lane)
+                self._now = _roll(vehicles, self.light_of_lane)
             own = values[self._first_own : self._first_own + OWN_COUNT * self._count]
             compare_passing(*self._before, *self._now, _empty_table(len(self._now.serial)), self._before_s, own)
 

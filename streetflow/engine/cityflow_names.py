@@ -44,7 +44,7 @@ class Engine(EngineCore):
 
     def next_step(self) -> None:
         """Simulate one step of `interval` seconds. StepError if a vehicle comes to a dead end of its route."""
-        while self._step_kernel(*self._arguments, 1):
+        while self._step_kernel(*self.memory, 1):
             self._after_fault()
         if self._replay is not None:
             self._log_step(self._replay)
@@ -260,11 +260,11 @@ class Engine(EngineCore):
         if not self.demand.valid[route]:
             fault = self.network.router.fault(anchors)
             warnings.warn(f"push_vehicle: roads: {fault}: the vehicle is dropped", InputWarning, stacklevel=2)
-        self._make_room(1)
+        self.make_room(1)
         number = self.demand.kind(kind)
         if self.demand.write(self._tables):
             self._refresh()
-        kernel_step.push(*self._arguments, number, route, self._n_pushed, float(speed))
+        kernel_step.push(*self.memory, number, route, self._n_pushed, float(speed))
         self._n_pushed += 1
 
     def set_vehicle_route(self, vehicle_id: str, route: Sequence[str]) -> bool:

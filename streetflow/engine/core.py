@@ -38,6 +38,7 @@ class EngineCore:
     Attributes:
         network: the road network and its tables, shared by all engines on it.
         flows, demand: the demand as read; its routes, lane paths and vehicle kinds, as numbers.
+        memory: the four blocks of the tables and their offsets, as every kernel takes them (they move when they grow).
         state: views of all tables in their present memory (they move when they grow), for reading.
         lane_ids, intersection_ids: names by number; lane_index, intersection_index: numbers by name.
         phase_counts: int32[intersections], 0 for virtual ones.
@@ -155,14 +156,14 @@ class EngineCore:
 
     def _refresh(self) -> None:
         """To be called when the tables' memory has moved."""
-        self._arguments = self._tables.arguments
+        self.memory = self._tables.arguments
         self.state: t.State = self._tables.state
 
     # ------------------------------------------------------------------ steps
 
     def next_step(self) -> None:
         """Simulate one step of `interval` seconds. StepError if a vehicle comes to a dead end of its route."""
-        while self._step_kernel(*self._arguments, 1):
+        while self._step_kernel(*self.memory, 1):
             self._after_fault()
 
     def step_many(self, n: int) -> None:
@@ -177,7 +178,7 @@ class EngineCore:
         """
         last = int(self.state.counters[t.STEP]) + self._step_count(n)
         while (left := last - int(self.state.counters[t.STEP])) > 0:
-            if self._step_kernel(*self._arguments, min(left, _STEPS_A_CALL)):
+            if self._step_kernel(*self.memory, min(left, _STEPS_A_CALL)):
                 self._after_fault()
 
     def _step_count(self, n: int) -> int:
@@ -194,7 +195,7 @@ class EngineCore:
             self._stop_at_dead_end()
         if counters[t.STEP] >= counters[t.TIDY_STEP]:
             tidy(self._tables)
-        self._make_room(int(counters[t.N_NEEDED]))
+        self.make_room(int(counters[t.N_NEEDED]))
 
     def _stop_at_dead_end(self) -> None:
         state = self.state
@@ -205,7 +206,7 @@ class EngineCore:
             f"after it, where its route has no lane link; reset or load a snapshot to continue"
         )
 
-    def _make_room(self, n: int) -> None:
+    def make_room(self, n: int) -> None:
         """Make sure that at least n vehicle slots are free, and that all those vehicles' trips can be recorded."""
         counters = self.state.counters
         if self._tables.grow("trips", int(counters[t.N_TRIPS] + counters[t.N_PRESENT]) + n):
@@ -239,7 +240,7 @@ class EngineCore:
     def _show_first_phases(self) -> None:
         state = self.state
         state.phase_index[:] = -1
-        kernel_step.set_phases(*self._arguments, np.where(self.phase_counts > 0, 0, -1).astype(np.int32))
+        kernel_step.set_phases(*self.memory, np.where(self.phase_counts > 0, 0, -1).astype(np.int32))
         state.phase_index[self.phase_counts == 0] = 0
         has_phases = self.phase_counts > 0
         state.phase_remaining[has_phases] = state.phase_time[state.phase_first[:-1][has_phases]]
@@ -307,7 +308,7 @@ class EngineCore:
     def _show(self, phases: NDArray[np.int32]) -> None:
         if not self.config.rl_traffic_light:
             raise StepError("rlTrafficLight is false: the lights run by their own plan and can't be set")
-        kernel_step.set_phases(*self._arguments, phases)
+        kernel_step.set_phases(*self.memory, phases)
 
     # ------------------------------------------------------------------ measures
 
@@ -346,12 +347,12 @@ class EngineCore:
     def running_vehicles(self) -> Vehicles:
         """Every single running vehicle, as fresh arrays: drivable by drivable, front first."""
         vehicles = Vehicles.empty(int(self.state.counters[t.N_RUNNING]))
-        kernel_vehicles.running_vehicles(*self._arguments, *vehicles)
+        kernel_vehicles.running_vehicles(*self.memory, *vehicles)
         return vehicles
 
     def _measure(self, kernel: Any, dtype: Any) -> NDArray[Any]:
         result = np.zeros(self._n_lanes, dtype)
-        kernel(*self._arguments, result)
+        kernel(*self.memory, result)
         return result
 
     @property

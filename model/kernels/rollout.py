@@ -1,0 +1,288 @@
+"""The compiled planner: play each action of each light to a horizon, on a copy of the engine's state.
+
+One call plans one decision of all lights, one light after another. Each action of a light is played for one decision while
+the lights before it do what they have chosen and those after it what the base policy wishes; then the base policy drives all
+lights until the horizon. An action's cost is the time that all vehicles spend until then, running or waiting to enter, in
+vehicle-seconds. (Bertsekas, "Multiagent rollout algorithms and reinforcement learning", 2021.)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.kernels.network import network_action
+from streetflow.kernels.jit import entry_point, helper
+from streetflow.kernels.measure import lane_speed_sums, lane_waiting_times
+from streetflow.kernels.observe import observe_cells
+from streetflow.kernels.observe_vehicles import compare_passing, count_on_lanes
+from streetflow.kernels.signals import CURRENT, STATE_COLUMNS, advance_lights
+from streetflow.kernels.sources import CHANGED, OWN_COUNT
+from streetflow.kernels.step import OK, set_phases, step_many
+from streetflow.kernels.tables import DELTA, FIELDS, FINISHED_TIME, N_RUNNING, PENDING, STEP, TIDY_STEP, unpack
+from streetflow.kernels.vehicles import running_vehicles
+
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float64]
+NEVER = 2_147_483_647
+
+# Entries of `Eyes.needs`: what the base policy looks at beside counts and lights.
+WAITING_TIME, SPEED, OWN, VEHICLES, PASSING = range(5)
+# Entries of `Eyes.places`.
+WIDTH, FIRST_OWN, FIRST_BY_VEHICLE, BY_VEHICLE_COUNT, FIRST_LINK = range(5)
+
+_CHANGED_BY_A_STEP = (
+    "counters", "reals", "rng", "priority_uses", "head", "tail", "n_vehicles", "n_waiting", "arrival_step", "arrival_after",
+    "queue_head", "queue_tail", "occupied", "queued", "out_count", "is_open", "announcing", "phase_index", "phase_remaining",
+    "flow_counter", "flow_credit", "flow_dropped", "active_flows",
+)  # fmt: skip
+_BY_SLOT = tuple(field.name for field in FIELDS if field.size == "slots" and not field.name.startswith("mover"))
+
+
+class Lights(NamedTuple):
+    """What the lights' rule needs (`streetflow/control/signals.py`)."""
+
+    numbers: Ints  # [N] in the engine
+    phase_of_action: Ints  # [N, A]
+    clearance_phases: Ints  # [N, A, A]
+    action_counts: Ints  # [N]
+    times_s: Ints  # clearance, minimum green, decision interval
+    rows: Ints  # scratch [interval, engine's intersections], all -1
+    starts: Ints  # scratch [interval]
+
+
+class Eyes(NamedTuple):
+    """The tables of the base policy's observation (`streetflow/control/observation.py`)."""
+
+    needs: Ints
+    places: Ints
+    max_speed_mps: Floats
+    lane_length_m: Floats
+    first_action: Ints
+    cells: Ints
+    scales: Floats
+    term_indices: Ints
+    term_weights: Floats
+    segments: Ints
+    light_of_lane: Ints
+
+
+class Sight(NamedTuple):
+    """What one look writes, and what it remembers of the look before."""
+
+    values: Floats  # the source vector
+    seen: Ints  # [N * F * W + N]
+    waiting_time_s: Floats  # [lanes]
+    speed_sums_mps: Floats  # [lanes]
+    last_action: Ints  # [N]
+    drivable: Ints  # by vehicle
+    serial: NDArray[np.int64]
+    distance_m: Floats
+    created_s: Floats
+    light: Ints
+    old_serial: NDArray[np.int64]
+    old_created_s: Floats
+    old_light: Ints
+    old: NDArray[np.int64]  # vehicles then, and when, s
+    table: Ints
+
+
+@helper
+def _copy_array(source, target):  # type: ignore[no-untyped-def]
+    for i in range(source.size):
+        target[i] = source[i]
+
+
+def _make_copy_state() -> Any:
+    lines = [f"    copy_array(s.{name}, w.{name})" for name in (*_CHANGED_BY_A_STEP, *_BY_SLOT)]
+    names: dict[str, Any] = {"copy_array": _copy_array}
+    exec("def copy_state(s, w):\n" + "\n".join(lines) + "\n", names)  # the table of fields is the only input
+    return helper(names["copy_state"])
+
+
+_copy_state = _make_copy_state()
+
+
+@entry_point
+def copy_blocks(net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f):  # type: ignore[no-untyped-def]
+    _copy_array(net_i, to_net_i)
+    _copy_array(net_f, to_net_f)
+    _copy_array(veh_i, to_veh_i)
+    _copy_array(veh_f, to_veh_f)
+
+
+@entry_point
+def restart(net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f, offsets):  # type: ignore[no-untyped-def]
+    """Bring a copy of the blocks back to the original's state; static tables are not copied again."""
+    s = unpack(net_i, net_f, veh_i, veh_f, offsets)
+    w = unpack(to_net_i, to_net_f, to_veh_i, to_veh_f, offsets)
+    _copy_state(s, w)
+    w.counters[TIDY_STEP] = NEVER
+
+
+@entry_point
+def spent_s(net_i, net_f, veh_i, veh_f, offsets):  # type: ignore[no-untyped-def]
+    """Time that all vehicles have spent since their creation, finished or not, in vehicle-seconds."""
+    s = unpack(net_i, net_f, veh_i, veh_f, offsets)
+    steps = 0
+    for v in range(s.status.size):
+        if s.status[v] >= PENDING:
+            steps += s.counters[STEP] - s.enter_step[v]
+    return s.reals[FINISHED_TIME] + steps * s.reals[DELTA]
+
+
+@entry_point
+def play(net_i, net_f, veh_i, veh_f, offsets, lights, light_state, actions):  # type: ignore[no-untyped-def]
+    """One decision of all lights. Returns OK or a step's fault."""
+    seconds = lights.times_s[2]
+    runs = advance_lights(
+        light_state, actions, lights.numbers, lights.phase_of_action, lights.clearance_phases,
+        lights.times_s[0], lights.times_s[1], lights.rows, lights.starts,
+    )  # fmt: skip
+    second, fault = 0, OK
+    for run in range(runs + 1):
+        end = lights.starts[run] if run < runs else seconds
+        if end > second and fault == OK:
+            fault = step_many(net_i, net_f, veh_i, veh_f, offsets, end - second)
+        if run < runs:
+            row = lights.rows[end]
+            if fault == OK:
+                set_phases(net_i, net_f, veh_i, veh_f, offsets, row)
+            for i in range(row.size):
+                row[i] = -1
+        second = end
+    return fault
+
+
+@entry_point
+def look(net_i, net_f, veh_i, veh_f, offsets, eyes, sight, current):  # type: ignore[no-untyped-def]
+    """The base policy's observation of a state, into ``sight.seen``."""
+    s = unpack(net_i, net_f, veh_i, veh_f, offsets)
+    lanes = eyes.max_speed_mps.size
+    first_own = eyes.places[FIRST_OWN]
+    if eyes.needs[WAITING_TIME]:
+        lane_waiting_times(net_i, net_f, veh_i, veh_f, offsets, sight.waiting_time_s)
+    if eyes.needs[SPEED]:
+        lane_speed_sums(net_i, net_f, veh_i, veh_f, offsets, sight.speed_sums_mps)
+    if eyes.needs[OWN]:
+        for i in range(current.size):
+            sight.values[first_own + OWN_COUNT * i + CHANGED] = 1.0 if current[i] != sight.last_action[i] else 0.0
+            sight.last_action[i] = current[i]
+    if eyes.needs[VEHICLES] or eyes.needs[PASSING]:
+        count = s.counters[N_RUNNING]
+        drivable, serial = sight.drivable[:count], sight.serial[:count]
+        distance_m, created_s = sight.distance_m[:count], sight.created_s[:count]
+        running_vehicles(net_i, net_f, veh_i, veh_f, offsets, drivable, serial, distance_m, created_s)
+        first, entries = eyes.places[FIRST_BY_VEHICLE], eyes.places[BY_VEHICLE_COUNT]
+        for k in range(first, first + entries):
+            sight.values[k] = 0.0
+        count_on_lanes(drivable, distance_m, eyes.lane_length_m, eyes.places[FIRST_LINK], eyes.segments, sight.values)
+        if eyes.needs[PASSING]:
+            own = sight.values[first_own : first_own + OWN_COUNT * current.size]
+            _passing(s, eyes, sight, count, own)
+    observe_cells(
+        s.n_vehicles[:lanes], s.n_waiting[:lanes], sight.waiting_time_s, sight.speed_sums_mps, eyes.max_speed_mps, current,
+        eyes.first_action, sight.values, eyes.cells, eyes.scales, eyes.term_indices, eyes.term_weights, sight.seen,
+    )  # fmt: skip
+
+
+@helper
+def _passing(s, eyes, sight, count, own):  # type: ignore[no-untyped-def]
+    """PASSED and PASSED_TRAVEL_TIME since the last look, and what the next one compares with."""
+    lanes = eyes.light_of_lane.size
+    for n in range(count):
+        sight.light[n] = eyes.light_of_lane[sight.drivable[n]] if sight.drivable[n] < lanes else -1
+    for k in range(sight.table.size):
+        sight.table[k] = -1
+    before = sight.old[0]
+    compare_passing(
+        sight.old_serial[:before], sight.old_created_s[:before], sight.old_light[:before],
+        sight.serial[:count], sight.created_s[:count], sight.light[:count], sight.table, float(sight.old[1]), own,
+    )  # fmt: skip
+    for n in range(count):
+        sight.old_serial[n] = sight.serial[n]
+        sight.old_created_s[n] = sight.created_s[n]
+        sight.old_light[n] = sight.light[n]
+    sight.old[0] = count
+    sight.old[1] = int(s.counters[STEP] * s.reals[DELTA])
+
+
+@entry_point
+def wish(lights, eyes, networks, seen, actions):  # type: ignore[no-untyped-def]
+    """The base policy's actions: its network's, or without one the first action with the most of feature 0."""
+    width = eyes.places[WIDTH]
+    for i in range(actions.size):
+        if networks.shape.shape[0] > 0:
+            actions[i] = network_action(networks, i, seen, i * width)
+        else:
+            best = 0
+            for a in range(1, lights.action_counts[i]):
+                if seen[i * width + a] > seen[i * width + best]:
+                    best = a
+            actions[i] = best
+
+
+@entry_point
+def plan(  # type: ignore[no-untyped-def]
+    net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f, offsets,
+    light_state, lights, eyes, sight, networks, wishes, horizon, cut_s, costs, decided,
+    to_light_state, actions, current, trail, best_trail, base_s,
+):  # fmt: skip
+    """Plan one decision.
+
+    Fills in costs[N, A] (vehicle-seconds from now to the horizon, in decisions) and decided[N]. A rollout that is behind its
+    base's by more than cut_s is ended; its cost is the base's and what it was behind by. Returns OK or a step's fault.
+    """
+    n_lights = decided.size
+    now_s = spent_s(net_i, net_f, veh_i, veh_f, offsets)
+    copy_blocks(net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f)
+    for i in range(n_lights):
+        decided[i] = wishes[i]
+    for light in range(n_lights):
+        wished, best, best_s = wishes[light], wishes[light], np.inf
+        for turn in range(lights.action_counts[light]):
+            action = (wished + turn) % lights.action_counts[light]  # the base's own first
+            if turn == 0 and light > 0:
+                best_s = base_s[horizon - 1]  # played already: it is what the lights before have settled on
+                costs[light, action] = best_s
+                continue
+            restart(net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f, offsets)
+            for i in range(n_lights):
+                for k in range(STATE_COLUMNS):
+                    to_light_state[i, k] = light_state[i, k]
+                actions[i] = decided[i]
+                current[i] = light_state[i, CURRENT]
+                sight.last_action[i] = current[i]
+            actions[light] = action
+            if eyes.needs[PASSING]:
+                look(to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, eyes, sight, current)
+            cost_s = 0.0
+            for decision in range(horizon):
+                if decision > 0:
+                    for i in range(n_lights):
+                        current[i] = to_light_state[i, CURRENT]
+                    look(to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, eyes, sight, current)
+                    wish(lights, eyes, networks, sight.seen, actions)
+                fault = play(to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, lights, to_light_state, actions)
+                if fault != OK:
+                    return fault
+                cost_s = spent_s(to_net_i, to_net_f, to_veh_i, to_veh_f, offsets) - now_s
+                trail[decision] = cost_s
+                if turn > 0 and cost_s - base_s[decision] > cut_s:
+                    cost_s = base_s[horizon - 1] + cost_s - base_s[decision]
+                    break
+            costs[light, action] = cost_s
+            if cost_s < best_s:
+                best, best_s = action, cost_s
+                for decision in range(horizon):
+                    best_trail[decision] = trail[decision]
+            if turn == 0:
+                for decision in range(horizon):
+                    base_s[decision] = trail[decision]
+        decided[light] = best
+        if best != wished:
+            for decision in range(horizon):
+                base_s[decision] = best_trail[decision]
+    return OK

@@ -1,0 +1,150 @@
+"""Rollouts of an environment: what each action of each light costs, by the exact engine."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.kernels import rollout as kernel
+from model.planning.base import NO_NETWORKS, packed
+from model.policy.file import Policy
+from model.policy.inputs import input_indices
+from streetflow.control.clearance import CLEARANCE_S
+from streetflow.control.environment import Environment
+from streetflow.control.features import resolve_features
+from streetflow.control.observation import Observer
+from streetflow.engine.core import EngineCore
+from streetflow.errors import InputError
+from streetflow.kernels.sources import Source
+from streetflow.kernels.step import OK
+from streetflow.kernels.tables import N_FREE
+
+_ROOM = 256  # vehicle slots to add, where a rollout ran out of them
+
+
+class Planned(NamedTuple):
+    """One planned decision. ``costs_s`` float64[N, A]: vehicle-seconds from now to the horizon, 0 for no such action;
+    ``actions`` int32[N]: the cheapest of each light, the base's where it is as cheap."""
+
+    costs_s: NDArray[np.float64]
+    actions: NDArray[np.int32]
+
+
+class Rollouts:
+    """The planner of one environment with one base policy.
+
+    Args:
+        environment: on the built-in engine; rollouts start from its state and leave it as it is.
+        base: a policy (its integers decide), or the name of a feature with a value for each action, whose first greatest
+            decides (``phase_2_num_waiting_vehicle``: MaxQueue).
+        horizon: decisions that a rollout takes, the first included.
+        cut_s: a rollout that is further behind its base's is ended (vehicle-seconds).
+
+    Raises:
+        InputError: the engine isn't the built-in one, or the base looks at what rollouts can't see (images).
+    """
+
+    def __init__(self, environment: Environment, base: Policy | str, *, horizon: int = 11, cut_s: float = np.inf) -> None:
+        if not isinstance(environment.engine, EngineCore):
+            raise InputError("planner", "engine", "plans with the built-in engine alone")
+        self._environment, self._engine = environment, environment.engine
+        self._horizon, self._cut_s = horizon, cut_s
+        names = (
+            [base]
+            if isinstance(base, str)
+            else list(dict.fromkeys(feature.name for part in base.intersections for feature in part.features))
+        )
+        specs = resolve_features(names)
+        observer = Observer(environment.intersections, specs, environment.engine)
+        self._networks = NO_NETWORKS
+        if isinstance(base, Policy):
+            places = [
+                input_indices(part, names, widths, observer.max_width)
+                for part, widths in zip(base.intersections, observer.feature_widths, strict=True)
+            ]
+            self._networks = packed(base.intersections, places)
+        self._n_lights = len(environment.intersections)
+        numbers, phases, clearance_phases = environment.signals.tables
+        interval_s = environment.decision_interval_s
+        self._lights = kernel.Lights(
+            numbers,
+            phases,
+            np.ascontiguousarray(clearance_phases),
+            np.array([each.action_count for each in environment.intersections], np.int32),
+            np.array([CLEARANCE_S, environment.min_green_s, interval_s], np.int32),
+            np.full((interval_s, len(environment.engine.intersection_ids)), -1, np.int32),
+            np.zeros(interval_s, np.int32),
+        )
+        self._eyes = _eyes(observer, len(specs))
+        self._values, self._seen = observer.tables.values, self._n_lights * (len(specs) * observer.max_width + 1)
+        self._blocks: tuple[NDArray[np.generic], ...] = ()
+        self._sight: kernel.Sight | None = None
+        self._light_state = np.zeros_like(environment.signals.state)
+
+    def plan(self, wishes: NDArray[np.int32]) -> Planned:
+        """wishes int32[N]: what the base policy would do now."""
+        while True:
+            memory = self._engine.memory
+            blocks, sight = self._scratch()
+            n, actions = self._n_lights, self._lights.phase_of_action.shape[1]
+            planned = Planned(np.zeros((n, actions)), np.zeros(n, np.int32))
+            rows = [np.zeros(self._horizon) for _ in range(3)]
+            fault = kernel.plan(
+                *memory[:4], *blocks, memory[4],
+                self._environment.signals.state, self._lights, self._eyes, sight, self._networks, wishes, self._horizon,
+                self._cut_s, *planned, self._light_state, np.zeros(n, np.int32), np.zeros(n, np.int32), *rows,
+            )  # fmt: skip
+            if fault == OK:
+                return planned
+            self._engine.make_room(int(self._engine.state.counters[N_FREE]) + _ROOM)
+
+    def _scratch(self) -> tuple[tuple[NDArray[np.generic], ...], kernel.Sight]:
+        """Blocks of the engine's sizes, and room for what is seen of so many vehicles."""
+        own = self._engine.memory[:4]
+        if not self._blocks or any(a.shape != b.shape for a, b in zip(self._blocks, own, strict=True)):
+            self._blocks = tuple(np.zeros_like(block) for block in own)
+            slots, lanes = self._engine.state.status.size, len(self._eyes.max_speed_mps)
+            self._sight = kernel.Sight(
+                np.zeros(self._values), np.zeros(self._seen, np.int32), np.zeros(lanes), np.zeros(lanes),
+                np.zeros(self._n_lights, np.int32),
+                np.zeros(slots, np.int32), np.zeros(slots, np.int64), np.zeros(slots), np.zeros(slots),
+                np.zeros(slots, np.int32), np.zeros(slots, np.int64), np.zeros(slots), np.zeros(slots, np.int32),
+                np.zeros(2, np.int64), np.full(1 << (2 * slots).bit_length(), -1, np.int32),
+            )  # fmt: skip
+        assert self._sight is not None
+        return self._blocks, self._sight
+
+
+def _eyes(observer: Observer, n_features: int) -> kernel.Eyes:
+    tables = observer.tables
+    by_vehicle = tables.by_vehicle
+    if Source.IMAGE in tables.sources:
+        raise InputError("planner", "features", "rollouts can't see images of the crossing")
+    passing = by_vehicle is not None and by_vehicle.passing
+    needs = [
+        Source.WAITING_TIME in tables.sources,
+        Source.DELAY in tables.sources,
+        Source.OWN in tables.sources,
+        by_vehicle is not None,
+        passing,
+    ]
+    places = [n_features * observer.max_width, tables.first_own, tables.first_by_vehicle, 0, -1]
+    segments, light_of_lane, lane_length_m = np.zeros((0, 2), np.int32), np.zeros(0, np.int32), np.zeros(0)
+    if by_vehicle is not None:
+        places[kernel.BY_VEHICLE_COUNT], places[kernel.FIRST_LINK] = by_vehicle.size, by_vehicle.first_link
+        segments, light_of_lane, lane_length_m = by_vehicle.segments, by_vehicle.light_of_lane, by_vehicle.lane_length_m
+    return kernel.Eyes(
+        np.array(needs, np.int32),
+        np.array(places, np.int32),
+        tables.max_speed_mps,
+        lane_length_m,
+        tables.first_action,
+        tables.cells,
+        tables.scales,
+        tables.term_indices,
+        tables.term_weights,
+        segments,
+        light_of_lane,
+    )
