@@ -210,7 +210,7 @@ class TestTheClosedLoop:
         assert "restarts of the chip" in verdict.check("line").detail
 
     @pytest.mark.parametrize("fault", ["hang@60", "silence@60:2"])
-    def test_what_takes_longer_than_the_budget_keeps_the_phase_and_is_told(self, fault: str) -> None:
+    def test_what_takes_longer_than_the_budget_keeps_the_phase_and_is_reported(self, fault: str) -> None:
         verdict = crossing(fault)
         missing = [record for record in verdict.records if not record.answered]
         assert 5 <= len(missing) <= 21

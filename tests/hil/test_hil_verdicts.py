@@ -291,7 +291,7 @@ def test_the_chip_keeps_a_minimum_green(crossing: Job) -> None:
     assert plain.figures["traffic"] != verdict.figures["traffic"]
 
 
-def test_a_line_that_is_too_slow_is_told(crossing: Job) -> None:
+def test_a_line_that_is_too_slow_is_reported(crossing: Job) -> None:
     verdict = run_job(replace(crossing, baud=4800))
     check = verdict.check("latency")
     assert check.outcome == "fail" and check.detail == "the line alone takes 154.2 ms: this link cannot"
@@ -328,7 +328,7 @@ def test_a_slow_kernel_is_waited_for(crossing: Job, kernel: str, baud: int) -> N
     assert link["retries"] == link["stale_frames"] == 0
 
 
-def test_a_kernel_that_is_too_slow_for_its_line_is_told(crossing: Job) -> None:
+def test_a_kernel_that_is_too_slow_for_its_line_is_reported(crossing: Job) -> None:
     check = run_job(replace(crossing, f_cpu_hz=1_000_000, baud=9_600, kernel="c")).check("latency")
     assert check.outcome == "fail"
     assert re.fullmatch(r"the line takes 77\.1 ms and the chip computes for 2[4-7]\.\d ms: together too long", check.detail)

@@ -270,7 +270,7 @@ def test_a_budget_that_nothing_fits_is_refused_before_training() -> None:
     assert small is not None and small.choice.hidden[0].tolist() == [4, 3]
 
 
-def test_limits_that_only_together_are_too_little_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_that_only_together_are_too_little_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def fitting(shape: object, kept: int, budget: object) -> np.ndarray:
         return np.full((2, 4), sum(limit is not None for limit in vars(budget).values()) < 2)
 

@@ -53,7 +53,7 @@ def test_a_result_takes_the_place_of_regular_files_only(
     assert taken.stat() == before and list(Path.cwd().iterdir()) == [taken]
 
 
-def test_a_policy_that_no_request_could_feed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_policy_that_no_request_could_feed_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     """The paper's extraction knows no chip, so it isn't refused."""
     pytest.importorskip("torch", reason="torch is not installed (extra: train)")
     short = ["--search-episodes", "1", "--refine-episodes", "1", "--kept-features", "1", "--out", "wide.json"]
