@@ -19,8 +19,11 @@ from streetflow.errors import InputError
 from streetflow.near import did_you_mean
 from streetflow.networks.catalogue import Network, find_network
 
-AGENTS: dict[str, Callable[[], Controller]] = CONTROLLERS | {"Planner": Planner}
-"""What an agent may be beside a file: the rules, and the planner, which is a bound and no opponent."""
+AGENTS: dict[str, Callable[[], Controller]] = CONTROLLERS | {
+    "Planner": Planner,
+    "Planner.blind": lambda: Planner(blind_seed=0),
+}
+"""What an agent may be beside a file: the rules, and the planners, which are bounds and no opponents."""
 
 
 @dataclass(frozen=True)

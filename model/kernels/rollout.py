@@ -89,10 +89,38 @@ class Sight(NamedTuple):
     table: Ints
 
 
+class Demand(NamedTuple):
+    """Draws of the demand, one row a draw, one column a flow (`State.flow_...`); no rows: the flows as they are."""
+
+    start_s: Ints
+    end_s: Ints
+    kind: Ints
+    route: Ints
+    order: Ints
+
+
+class Scratch(NamedTuple):
+    """Room for one plan. H: decisions to the horizon; S: draws of the demand, or 1."""
+
+    light_state: Ints  # [N, STATE_COLUMNS]
+    actions: Ints  # [N]
+    current: Ints  # [N]
+    trail: Floats  # [S, H]: vehicle-seconds spent by each decision's end
+    best_trail: Floats
+    base_s: Floats
+
+
 @helper
 def _copy_array(source, target):  # type: ignore[no-untyped-def]
     for i in range(source.size):
         target[i] = source[i]
+
+
+@helper
+def _copy_rows(source, target):  # type: ignore[no-untyped-def]
+    for row in range(source.shape[0]):
+        for k in range(source.shape[1]):
+            target[row, k] = source[row, k]
 
 
 def _make_copy_state() -> Any:
@@ -225,17 +253,58 @@ def wish(lights, eyes, networks, seen, actions):  # type: ignore[no-untyped-def]
 
 
 @entry_point
+def expect(net_i, net_f, veh_i, veh_f, offsets, demand, draw):  # type: ignore[no-untyped-def]
+    """Let the copy's flows be those of one draw."""
+    w = unpack(net_i, net_f, veh_i, veh_f, offsets)
+    for f in range(w.flow_start.size):
+        w.flow_start[f] = demand.start_s[draw, f]
+        w.flow_end[f] = demand.end_s[draw, f]
+        w.flow_kind[f] = demand.kind[draw, f]
+        w.flow_route[f] = demand.route[draw, f]
+        w.flow_order[f] = demand.order[draw, f]
+
+
+@entry_point
+def roll_out(  # type: ignore[no-untyped-def]
+    net_i, net_f, veh_i, veh_f, offsets,
+    lights, light_state, eyes, sight, networks, actions, current, now_s, cut_s, base_s, trail,
+):  # fmt: skip
+    """Play ``actions`` for one decision and the base policy until the horizon.
+
+    trail[H]: vehicle-seconds spent by each decision's end. The rollout ends where that is more than cut_s above base_s; the
+    rest is assumed to go as the base's. Returns OK or a step's fault.
+    """
+    n_lights, horizon = actions.size, trail.size
+    for decision in range(horizon):
+        if decision > 0:
+            for i in range(n_lights):
+                current[i] = light_state[i, CURRENT]
+            look(net_i, net_f, veh_i, veh_f, offsets, eyes, sight, current)
+            wish(lights, eyes, networks, sight.seen, actions)
+        fault = play(net_i, net_f, veh_i, veh_f, offsets, lights, light_state, actions)
+        if fault != OK:
+            return fault
+        trail[decision] = spent_s(net_i, net_f, veh_i, veh_f, offsets) - now_s
+        behind_s = trail[decision] - base_s[decision]
+        if behind_s > cut_s:
+            for later in range(decision + 1, horizon):
+                trail[later] = base_s[later] + behind_s
+            break
+    return OK
+
+
+@entry_point
 def plan(  # type: ignore[no-untyped-def]
     net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f, offsets,
-    light_state, lights, eyes, sight, networks, wishes, horizon, cut_s, costs, decided,
-    to_light_state, actions, current, trail, best_trail, base_s,
+    light_state, lights, eyes, sight, networks, demand, wishes, cut_s, costs_s, decided, scratch,
 ):  # fmt: skip
-    """Plan one decision.
+    """Plan one decision of all lights.
 
-    Fills in costs[N, A] (vehicle-seconds from now to the horizon, in decisions) and decided[N]. A rollout that is behind its
-    base's by more than cut_s is ended; its cost is the base's and what it was behind by. Returns OK or a step's fault.
+    Fills in costs_s[N, A], vehicle-seconds from now to the horizon, and decided[N]. With draws of the demand each action is
+    played on each of them, and its cost is the mean. Returns OK or a step's fault.
     """
-    n_lights = decided.size
+    n_lights, draws, horizon = decided.size, scratch.trail.shape[0], scratch.trail.shape[1]
+    actions, current, state = scratch.actions, scratch.current, scratch.light_state
     now_s = spent_s(net_i, net_f, veh_i, veh_f, offsets)
     copy_blocks(net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f)
     for i in range(n_lights):
@@ -244,45 +313,38 @@ def plan(  # type: ignore[no-untyped-def]
         wished, best, best_s = wishes[light], wishes[light], np.inf
         for turn in range(lights.action_counts[light]):
             action = (wished + turn) % lights.action_counts[light]  # the base's own first
-            if turn == 0 and light > 0:
-                best_s = base_s[horizon - 1]  # played already: it is what the lights before have settled on
-                costs[light, action] = best_s
-                continue
-            restart(net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f, offsets)
-            for i in range(n_lights):
-                for k in range(STATE_COLUMNS):
-                    to_light_state[i, k] = light_state[i, k]
-                actions[i] = decided[i]
-                current[i] = light_state[i, CURRENT]
-                sight.last_action[i] = current[i]
-            actions[light] = action
-            if eyes.needs[PASSING]:
-                look(to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, eyes, sight, current)
             cost_s = 0.0
-            for decision in range(horizon):
-                if decision > 0:
-                    for i in range(n_lights):
-                        current[i] = to_light_state[i, CURRENT]
+            for draw in range(draws):
+                if turn == 0 and light > 0:  # played already: it is what the lights before have settled on
+                    cost_s += scratch.base_s[draw, horizon - 1]
+                    continue
+                restart(net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f, offsets)
+                if demand.start_s.shape[0] > 0:
+                    expect(to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, demand, draw)
+                for i in range(n_lights):
+                    for k in range(STATE_COLUMNS):
+                        state[i, k] = light_state[i, k]
+                    actions[i] = decided[i]
+                    current[i] = light_state[i, CURRENT]
+                    sight.last_action[i] = current[i]
+                actions[light] = action
+                if eyes.needs[PASSING]:
                     look(to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, eyes, sight, current)
-                    wish(lights, eyes, networks, sight.seen, actions)
-                fault = play(to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, lights, to_light_state, actions)
+                fault = roll_out(
+                    to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, lights, state, eyes, sight, networks, actions, current,
+                    now_s, cut_s if turn > 0 else np.inf, scratch.base_s[draw], scratch.trail[draw],
+                )  # fmt: skip
                 if fault != OK:
                     return fault
-                cost_s = spent_s(to_net_i, to_net_f, to_veh_i, to_veh_f, offsets) - now_s
-                trail[decision] = cost_s
-                if turn > 0 and cost_s - base_s[decision] > cut_s:
-                    cost_s = base_s[horizon - 1] + cost_s - base_s[decision]
-                    break
-            costs[light, action] = cost_s
+                cost_s += scratch.trail[draw, horizon - 1]
+            costs_s[light, action] = cost_s / draws
             if cost_s < best_s:
                 best, best_s = action, cost_s
-                for decision in range(horizon):
-                    best_trail[decision] = trail[decision]
-            if turn == 0:
-                for decision in range(horizon):
-                    base_s[decision] = trail[decision]
+                if turn > 0 or light == 0:
+                    _copy_rows(scratch.trail, scratch.best_trail)
+            if turn == 0 and light == 0:
+                _copy_rows(scratch.trail, scratch.base_s)
         decided[light] = best
         if best != wished:
-            for decision in range(horizon):
-                base_s[decision] = best_trail[decision]
+            _copy_rows(scratch.best_trail, scratch.base_s)
     return OK

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.kernels import rollout as kernel
+from model.planning.arrivals import KNOWN, Arrivals
 from model.planning.base import NO_NETWORKS, packed
 from model.policy.file import Policy
 from model.policy.inputs import input_indices
@@ -41,12 +42,23 @@ class Rollouts:
             decides (``phase_2_num_waiting_vehicle``: MaxQueue).
         horizon: decisions that a rollout takes, the first included.
         cut_s: a rollout that is further behind its base's is ended (vehicle-seconds).
+        blind_seed: plan without knowing the arrivals from now on: each action is played on ``draws`` demands, drawn from the
+            rates of the flow file (`Arrivals`) with this seed.
 
     Raises:
         InputError: the engine isn't the built-in one, or the base looks at what rollouts can't see (images).
     """
 
-    def __init__(self, environment: Environment, base: Policy | str, *, horizon: int = 11, cut_s: float = np.inf) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        base: Policy | str,
+        *,
+        horizon: int = 11,
+        cut_s: float = np.inf,
+        blind_seed: int | None = None,
+        draws: int = 4,
+    ) -> None:
         if not isinstance(environment.engine, EngineCore):
             raise InputError("planner", "engine", "plans with the built-in engine alone")
         self._environment, self._engine = environment, environment.engine
@@ -81,24 +93,34 @@ class Rollouts:
         self._values, self._seen = observer.tables.values, self._n_lights * (len(specs) * observer.max_width + 1)
         self._blocks: tuple[NDArray[np.generic], ...] = ()
         self._sight: kernel.Sight | None = None
-        self._light_state = np.zeros_like(environment.signals.state)
+        self._arrivals = None if blind_seed is None else Arrivals(self._engine.state, blind_seed)
+        self._draws = 1 if blind_seed is None else draws
 
     def plan(self, wishes: NDArray[np.int32]) -> Planned:
         """wishes int32[N]: what the base policy would do now."""
+        n, actions = self._n_lights, self._lights.phase_of_action.shape[1]
+        rows = [np.zeros((self._draws, self._horizon)) for _ in range(3)]
+        lights = np.zeros_like(self._environment.signals.state), np.zeros(n, np.int32), np.zeros(n, np.int32)
+        scratch = kernel.Scratch(*lights, *rows)
+        demand = self._expected()
         while True:
             memory = self._engine.memory
             blocks, sight = self._scratch()
-            n, actions = self._n_lights, self._lights.phase_of_action.shape[1]
             planned = Planned(np.zeros((n, actions)), np.zeros(n, np.int32))
-            rows = [np.zeros(self._horizon) for _ in range(3)]
             fault = kernel.plan(
-                *memory[:4], *blocks, memory[4],
-                self._environment.signals.state, self._lights, self._eyes, sight, self._networks, wishes, self._horizon,
-                self._cut_s, *planned, self._light_state, np.zeros(n, np.int32), np.zeros(n, np.int32), *rows,
+                *memory[:4], *blocks, memory[4], self._environment.signals.state, self._lights, self._eyes, sight,
+                self._networks, demand, wishes, self._cut_s, *planned, scratch,
             )  # fmt: skip
             if fault == OK:
                 return planned
             self._engine.make_room(int(self._engine.state.counters[N_FREE]) + _ROOM)
+
+    def _expected(self) -> kernel.Demand:
+        """The demand that rollouts meet."""
+        if self._arrivals is None:
+            return KNOWN
+        horizon_s = self._horizon * self._environment.decision_interval_s
+        return self._arrivals.draw(self._engine.state, self._engine.get_current_time(), horizon_s, self._draws)
 
     def _scratch(self) -> tuple[tuple[NDArray[np.generic], ...], kernel.Sight]:
         """Blocks of the engine's sizes, and room for what is seen of so many vehicles."""

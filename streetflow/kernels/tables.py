@@ -9,7 +9,7 @@ first; a *slot* is a vehicle's row in the tables; -1 always means none. Units: m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
@@ -257,6 +257,13 @@ def _make_unpack() -> Any:
 unpack = _make_unpack()
 
 
+def state_views(blocks: Sequence[NDArray[Any]], offsets: NDArray[np.int64]) -> State:
+    """A `State` of numpy views of the four blocks."""
+    by_name = dict(zip(_BLOCKS, blocks, strict=True))
+    ranges = zip(offsets[::2].tolist(), offsets[1::2].tolist(), strict=True)
+    return State(*(by_name[field.block][start:end] for field, (start, end) in zip(FIELDS, ranges, strict=True)))
+
+
 class Tables:
     """The four memory blocks, their offsets, and a `State` of numpy views for use from Python."""
 
@@ -281,11 +288,7 @@ class Tables:
         if self.blocks:  # growing: the net blocks keep their place, so that views of them stay valid
             blocks["net_i"], blocks["net_f"] = self.blocks[0], self.blocks[1]
         self.blocks = tuple(blocks[name] for name in _BLOCKS)
-        views: list[Any] = []
-        for k, field in enumerate(FIELDS):
-            start, end = self.offsets[2 * k : 2 * k + 2]
-            views.append(blocks[field.block][start:end])
-        return State(*views)
+        return state_views(self.blocks, self.offsets)
 
     @property
     def arguments(self) -> tuple[Any, ...]:

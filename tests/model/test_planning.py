@@ -7,6 +7,7 @@ import pytest
 
 from model.evaluate import evaluate
 from model.kernels import rollout as kernel
+from model.planning.arrivals import Arrivals
 from model.planning.base import packed
 from model.planning.planner import MAX_QUEUE, Planner
 from model.planning.rollouts import Rollouts
@@ -21,6 +22,7 @@ from streetflow.control.features import FEATURES, find_feature
 from streetflow.control.rules import GreatestFeature
 from streetflow.engine.core import EngineCore
 from streetflow.errors import InputError
+from streetflow.kernels import tables
 
 VISIBLE = [name for name in FEATURES if name != "inter_2_vehicle_position_image"]
 HORIZON = 4
@@ -191,3 +193,33 @@ def test_the_planner_is_an_agent_like_a_rule() -> None:
     (row,) = evaluate("crossing", "Planner", [1])
     (rule,) = evaluate("crossing", "MaxQueue", [1])
     assert row.agent == "Planner" and row.average_travel_time_s < rule.average_travel_time_s
+
+
+def test_a_blind_planner_draws_the_arrivals() -> None:
+    """Vehicles that have come stay; the others' number, times and routes are drawn, and differ from draw to draw."""
+    environment = Environment("crossing", 0, features=[MAX_QUEUE])
+    driven(environment, 60)
+    engine = environment.engine
+    assert isinstance(engine, EngineCore)
+    state, now_s = engine.state, engine.get_current_time()
+    begun = state.flow_order[: int(state.counters[tables.NEXT_EVENT])]
+    demand = Arrivals(state, seed=1).draw(state, now_s, 200.0, draws=40)
+    assert (demand.start_s[:, begun] == state.flow_start[begun]).all()
+    coming = (demand.start_s > now_s) & (demand.start_s <= now_s + 200)
+    expected = state.flow_start.size / (state.flow_start.max() - state.flow_start.min()) * 200
+    assert coming.sum(axis=1).mean() == pytest.approx(expected, rel=0.1) and len(set(coming.sum(axis=1))) > 5
+    for row, order in zip(demand.start_s, demand.order, strict=True):
+        assert sorted(order) == list(range(row.size)) and (np.diff(row[order]) >= 0).all()
+    shares = [np.bincount(routes[known], minlength=state.flow_route.max() + 1) for routes, known in
+              ((state.flow_route, slice(None)), (demand.route[coming], slice(None)))]  # fmt: skip
+    drawn, real = shares[1] / shares[1].sum(), shares[0] / shares[0].sum()
+    assert np.abs(drawn - real).max() < 0.03
+
+
+def test_the_blind_planner_lies_between_its_base_and_the_one_that_knows() -> None:
+    seconds = {
+        agent: evaluate("crossing", agent, [0])[0].average_travel_time_s for agent in ("MaxQueue", "Planner.blind", "Planner")
+    }
+    assert seconds["Planner"] < seconds["Planner.blind"] < seconds["MaxQueue"]
+    again = evaluate("crossing", "Planner.blind", [0])[0].average_travel_time_s
+    assert again == seconds["Planner.blind"]
