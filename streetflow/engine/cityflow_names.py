@@ -328,7 +328,9 @@ class Engine(EngineCore):
         if not isinstance(archive, Archive):
             raise TypeError(f"needs an Archive, not {archive!r}; load_from_file reads one from a file")
         archive.restore(self._tables, self.demand, self.inputs_sha256)
-        self._grow_changers()
+        if self.config.lane_change:
+            self._tables.grow("changers", self._tables.sizes["slots"])
+        self._refresh()
         n_slots = archive.n_slots
         if n_slots < self._tables.sizes["slots"]:
             add_free_slots(self.state, n_slots)

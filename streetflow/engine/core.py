@@ -47,8 +47,7 @@ class EngineCore:
             `lane_waiting_counts` copy. They follow every step, for as long as the engine lives.
         invalid_flows: numbers of the flows whose route can't be planned (dropped when they first fire).
         missed_flows: numbers of the flows that never fire because no step falls into their window.
-        dead_ends: (flow, lane number) pairs: the flow's vehicles that enter on the path to that lane get stuck, which raises
-            StepError.
+        dead_ends: (flow, lane number) pairs: the flow's vehicles that come to that lane get stuck, which raises StepError.
     """
 
     def __init__(self, config_file: str | Path, thread_num: int = 1) -> None:
@@ -207,7 +206,11 @@ class EngineCore:
         )
 
     def make_room(self, n: int) -> None:
-        """Make sure that at least n vehicle slots are free, and that all those vehicles' trips can be recorded."""
+        """Make sure that at least n vehicle slots are free, and that all those vehicles' trips can be recorded.
+
+        Args:
+            n: vehicles that may come.
+        """
         counters = self.state.counters
         if self._tables.grow("trips", int(counters[t.N_TRIPS] + counters[t.N_PRESENT]) + n):
             self._refresh()
@@ -216,13 +219,10 @@ class EngineCore:
             return
         first_new = self._tables.sizes["slots"]
         self._tables.grow("slots", first_new + n - n_free)
-        self._grow_changers()
-        add_free_slots(self.state, first_new)
-
-    def _grow_changers(self) -> None:
         if self.config.lane_change:
             self._tables.grow("changers", self._tables.sizes["slots"])
         self._refresh()
+        add_free_slots(self.state, first_new)
 
     def reset(self, seed: bool = False) -> None:
         """Back to step 0 without vehicles, lights at phase 0.

@@ -52,7 +52,7 @@ def test_the_unrolled_kernel_is_taken_where_it_fits(tmp_path: Path) -> None:
             footprint = measure(firmware)
             code = sum(size.flash_bytes for name, size in footprint.per_symbol.items() if "unrolled.o:kernel_" in name)
             assert 1_800 < footprint.flash_bytes - code <= 2_300 + 64 * count
-    with pytest.raises(InputError, match=rf"^--kernel: {re.escape(str(file))}: unrolled takes 1\d{{5}} bytes, .*; take table$"):
+    with pytest.raises(InputError, match=rf"^kernel: {re.escape(str(file))}: unrolled takes 1\d{{5}} bytes, .*; take table$"):
         build_firmware(file, kernel="unrolled")
     district = measure(build_firmware(file))
     assert district.stack is not None

@@ -301,7 +301,7 @@ def test_a_line_that_is_too_slow_is_reported(crossing: Job) -> None:
 def test_at_8_mhz_every_decision_is_in_time_or_the_rate_is_refused(crossing: Job, baud: int) -> None:
     job = replace(crossing, f_cpu_hz=8_000_000, baud=baud)
     if baud == 230_400:
-        with pytest.raises(InputError, match=r"^--baud: 230400 at 8000000 Hz: the nearest is 250000, off by \+8.5 %"):
+        with pytest.raises(InputError, match=r"^baud: 230400 at 8000000 Hz: the nearest is 250000, off by \+8.5 %"):
             run_job(job)
         return
     verdict = run_job(job)

@@ -23,7 +23,7 @@ from model.report.paper_table import PAPER_NETWORKS, paper_cell, paper_models
 from model.report.settings import settings_names, tinylight_settings
 from model.report.tasks import expand_models, identity, is_done, plan, run_task
 from model.report.write import write_report
-from streetflow.control.controllers import CONTROLLERS
+from streetflow.control.controllers import PAPER_RULES
 from streetflow.control.measures import summarise
 from streetflow.errors import InputError
 from streetflow.networks.catalogue import find_network
@@ -35,7 +35,7 @@ COMMITTED = ROOT / "docs" / "results" / "table1.json"
 QUICK = [name for name in PAPER_NETWORKS if name != "Jinan"]  # Jinan's thirty runs take as long as all others together
 
 
-@pytest.mark.parametrize("model", CONTROLLERS)
+@pytest.mark.parametrize("model", PAPER_RULES)
 @pytest.mark.parametrize("network", [pytest.param(name, marks=needs_data_set(name)) for name in QUICK])
 def test_rules_equal_the_papers_table_to_the_hundredth(network: str, model: str) -> None:
     paper = paper_cell(network, model)
@@ -50,8 +50,8 @@ def test_rules_equal_the_papers_table_to_the_hundredth(network: str, model: str)
 
 
 def test_the_committed_table_has_all_rule_cells_and_they_are_the_papers() -> None:
-    rows = [row for row in json.loads(COMMITTED.read_text())["rows"] if row["model"] in CONTROLLERS]
-    assert {(row["network"], row["model"]) for row in rows} == {(n, m) for n in PAPER_NETWORKS for m in CONTROLLERS}
+    rows = [row for row in json.loads(COMMITTED.read_text())["rows"] if row["model"] in PAPER_RULES]
+    assert {(row["network"], row["model"]) for row in rows} == {(n, m) for n in PAPER_NETWORKS for m in PAPER_RULES}
     for row in rows:
         assert row["flows"] == list(range(10))
         assert row["travel_time_s"] == pytest.approx(_as_dict(summarise(row["travel_times_s"])))
@@ -62,7 +62,7 @@ def test_the_committed_table_has_all_rule_cells_and_they_are_the_papers() -> Non
 
 def test_the_papers_table_is_complete() -> None:
     """Table 1 has 54 places, 9 of them dashes."""
-    models = ["EcoLight", *CONTROLLERS, "CoLight", "FRAP", "MPLight", "TLRP", "TinyLight"]
+    models = ["EcoLight", *PAPER_RULES, "CoLight", "FRAP", "MPLight", "TLRP", "TinyLight"]
     dashes = {(n, m) for n in PAPER_NETWORKS for m in models if paper_cell(n, m) is None}
     assert dashes == {(n, "CoLight") for n in PAPER_NETWORKS if n != "Jinan"} | {
         ("Atlanta", "MPLight"),

@@ -358,5 +358,5 @@ def test_a_controller_needs_its_features_observed() -> None:
         run(environment, MaxPressure())
         times_s.append(environment.average_travel_time_s())
     assert times_s[0] == times_s[1] > 0
-    with pytest.raises(InputError, match="phase_2_pressure is needed and not observed"):
+    with pytest.raises(InputError, match="phase_2_pressure is needed but not observed"):
         run(Environment("arterial", features=["inlane_2_num_vehicle"]), MaxPressure())

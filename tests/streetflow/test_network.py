@@ -76,14 +76,15 @@ def test_bad_network_json(two_folders: tuple[Path, Path], content: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "near"), [("Hangzou1", ["Hangzhou1"]), ("losangeles", ["LosAngeles"]), ("zzzz", []), ("", [])]
+    ("name", "near"),
+    [("Hangzou1", ["Hangzhou1", "Hangzhou3", "Hangzhou2"]), ("losangeles", ["LosAngeles"]), ("zzzz", []), ("", [])],
 )
 def test_unknown_network_names_near_matches(two_folders: tuple[Path, Path], name: str, near: list[str]) -> None:
     with pytest.raises(UnknownNetwork, match="unknown network") as caught:
         find_network(name)
     assert isinstance(caught.value, InputError)
-    assert caught.value.near_matches == near
-    assert all(each in str(caught.value) for each in [*near, "crossing, arterial"])
+    assert sorted(caught.value.near_matches) == sorted(near) and caught.value.near_matches[:1] == near[:1]
+    assert all(each in str(caught.value) for each in [*near[:1], "crossing, arterial"])
 
 
 @pytest.mark.parametrize("name", ["../first/Hangzhou1", "..", ".", "a/../Hangzhou1"])
