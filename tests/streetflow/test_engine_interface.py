@@ -13,41 +13,14 @@ import streetflow as cityflow
 from streetflow import Engine
 from streetflow.engine.start import INITIAL_SLOTS
 from streetflow.errors import UnknownIdError
+from tests.helpers.driven_engine import ROUTE, SIGNAL, everything, run
 from tests.helpers.small_network import CAR, demand, grid, line, write
-
-SIGNAL = "i_0_0"
-ROUTE = ["r_-1_0_0", "r_0_0_0"]
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     roadnet = grid(2, 1, seed=5)
     return write(tmp_path, roadnet, demand(roadnet, 60, 60, seed=5), seed=4)
-
-
-def everything(engine: Engine) -> tuple[object, ...]:
-    return (
-        engine.get_vehicles(include_waiting=True),
-        engine.get_vehicle_speed(),
-        engine.get_vehicle_distance(),
-        engine.get_lane_vehicles(),
-        engine.get_average_travel_time(),
-        engine.get_current_time(),
-        engine.finished_vehicle_count,
-        engine.phase_indices.tolist(),
-        engine.lane_waiting_time_sums_s().tolist(),
-    )
-
-
-def run(engine: Engine, n_steps: int, seed: int = 0) -> list[tuple[object, ...]]:
-    rng = np.random.RandomState(seed)
-    seen = []
-    for step in range(n_steps):
-        if step % 10 == 0:
-            engine.set_tl_phase(SIGNAL, int(rng.randint(8)))
-        engine.next_step()
-        seen.append(everything(engine))
-    return seen
 
 
 def test_import_is_light() -> None:

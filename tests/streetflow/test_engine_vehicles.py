@@ -9,10 +9,8 @@ import pytest
 
 from streetflow import Engine, InputError
 from streetflow.errors import InputWarning
+from tests.helpers.driven_engine import ROUTE, SIGNAL
 from tests.helpers.small_network import CAR, grid, line, write
-
-SIGNAL = "i_0_0"
-ROUTE = ["r_-1_0_0", "r_0_0_0"]
 
 
 def test_vehicle_info(tmp_path: Path) -> None:
