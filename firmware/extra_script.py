@@ -2,7 +2,8 @@
 
 From the environment: TINYLIGHT_POLICY (policy file; model/pretrained/crossing.json unless set), TINYLIGHT_F_CPU
 (Hz; the board's own unless set), TINYLIGHT_BAUD (115200 unless set), TINYLIGHT_KERNEL (table, unrolled or c; auto unless
-set: unrolled where it fits; the host has only the portable C).
+set: unrolled where it fits; the host has only the portable C). TINYLIGHT_CHECKED is set by the harness, which has read the
+policy file by model.policy.file already.
 """
 
 import os
@@ -86,6 +87,7 @@ run(
     "firmware.generator",
     *(str(policy_file), str((build / "generated").resolve()), kernel),
     *(("--flip-weight", flip[1]) if flip else ()),
+    *(("--checked",) if os.environ.get("TINYLIGHT_CHECKED") else ()),
 )
 env.Append(CPPPATH=[str(build / "generated"), str(root / "firmware" / "include")])
 env.Append(CPPDEFINES=[("MIN_GREEN_S", min_green_s())])

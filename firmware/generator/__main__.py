@@ -15,9 +15,10 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("kernel", nargs="?", default="auto", help=f"{', '.join(KERNELS)} or auto (default)")
     parser.add_argument("--flip-weight", type=int, help="one flipped bit in flash, for tests (firmware/include/faults.h)")
+    parser.add_argument("--checked", action="store_true", help="the policy file has just been read by model.policy.file")
     options = parser.parse_args()
     try:
-        policy = generate(options.policy, options.folder, options.kernel, options.flip_weight)
+        policy = generate(options.policy, options.folder, options.kernel, options.flip_weight, is_checked=options.checked)
     except PolicyError as error:
         print(f"{options.policy}: {error}", file=sys.stderr)
         return 2

@@ -33,19 +33,11 @@ def _require_own_model() -> None:
         raise PolicyError(f"can't be checked: {spec.origin} is found in place of tinylight-hil's package 'model': rename it")
 
 
-def read_policy(path: Path) -> JsonObject:
-    """The policy file's content, checked by model.policy.file where that can be imported (a PlatformIO outside our
-    environment can't), and in any case for what the generated C relies on. PolicyError otherwise."""
-    _require_own_model()
-    try:
-        from model.policy.file import load_policy
-    except ImportError:
-        pass
-    else:
-        try:
-            load_policy(path)
-        except ValueError as error:  # InputError: FILE: PLACE: FAULT
-            raise PolicyError(str(error).removeprefix(f"{path}: ")) from None
+def read_policy(path: Path, is_checked: bool = False) -> JsonObject:
+    """The policy file's content, checked for what the generated C relies on, and before that by model.policy.file: unless that
+    has been done (`is_checked`) or it can't be imported, as in a PlatformIO outside our environment. PolicyError otherwise."""
+    if not is_checked:
+        _check_by_model(path)
     try:
         policy = json.loads(path.read_text(encoding="utf-8"))
         check(policy)
@@ -56,6 +48,18 @@ def read_policy(path: Path) -> JsonObject:
     except json.JSONDecodeError as error:
         raise PolicyError(f"not JSON: {error}") from None
     return policy
+
+
+def _check_by_model(path: Path) -> None:
+    _require_own_model()
+    try:
+        from model.policy.file import load_policy
+    except ImportError:
+        return
+    try:
+        load_policy(path)
+    except ValueError as error:  # InputError: FILE: PLACE: FAULT
+        raise PolicyError(str(error).removeprefix(f"{path}: ")) from None
 
 
 def check(policy: JsonObject) -> None:

@@ -106,6 +106,7 @@ def build_firmware(
     if not folder.is_dir():
         variables = {
             "TINYLIGHT_POLICY": str(policy_file),
+            "TINYLIGHT_CHECKED": "1",
             "TINYLIGHT_F_CPU": str(f_cpu_hz),
             "TINYLIGHT_BAUD": str(baud),
             "TINYLIGHT_KERNEL": kernel,

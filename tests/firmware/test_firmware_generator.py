@@ -1,8 +1,11 @@
 """The generator's proofs: partial sums that fit whatever the inputs, and the flash CRC."""
 
+import hashlib
 import itertools
+import json
 import random
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,8 +17,11 @@ from firmware.generator import flash_crc
 from firmware.generator.grouping import CAPACITY, Row, Term, group, prove
 from firmware.generator.policy import PolicyError, read_policy
 from firmware.generator.stream import ROWS_MAX, block_sizes, constants
+from hil.build.firmware import build_firmware
 from model.policy.file import CHIP_INPUTS, CHIP_PHASES, save_policy
 from model.policy.synthetic import random_intersection, random_policy
+from streetflow.errors import InputError
+from tests.helpers.places import ROOT
 
 weights = st.lists(st.integers(-127, 127).filter(bool), max_size=64)
 
@@ -55,6 +61,25 @@ def test_training_knows_how_many_values_a_request_carries(count: int, tmp_path: 
             read_policy(file)
     else:
         assert read_policy(file)["intersections"][0]["features"][0]["width"] == count
+
+
+def test_what_only_the_model_knows_is_checked_once(tmp_path: Path) -> None:
+    """By the generator for who types `pio run`; by the harness for itself, whose builds need not import it all again."""
+    file = tmp_path / "policy.json"
+    save_policy(random_policy([random_intersection(1)]), file)
+    content = json.loads(file.read_text())
+    del content["sha256"]
+    content["decision_interval_s"] = "ten"
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    file.write_text(json.dumps(content | {"sha256": hashlib.sha256(canonical.encode()).hexdigest()}))
+    command = [sys.executable, "-m", "firmware.generator", str(file), str(tmp_path / "out")]
+    by_hand, checked = (
+        subprocess.run([*command, *flags], capture_output=True, text=True, cwd=ROOT) for flags in ([], ["--checked"])
+    )
+    assert by_hand.returncode == 2 and by_hand.stderr.startswith(f"{file}: decision_interval_s: ")
+    assert checked.returncode == 0, checked.stderr
+    with pytest.raises(InputError, match="decision_interval_s"):
+        build_firmware(file, build_dir=tmp_path / "builds")
 
 
 def test_a_partial_sum_that_could_overflow_is_refused() -> None:
