@@ -18,19 +18,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--stranger",
-        action="store_true",
-        help="only the tests that can differ between a machine with data sets and one without (.ci/run runs these twice)",
-    )
+    group = parser.getgroup("data sets")
+    group.addoption("--note-data-use", metavar="FILE", help="note in FILE which tests make use of data sets")
+    group.addoption("--stranger", metavar="FILE", help="leave out the tests that ran without use of data sets, as FILE notes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if file := config.getoption("--note-data-use"):
+        from tests.helpers.data_use import Notes
+
+        config.pluginmanager.register(Notes(Path(file).absolute()))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--stranger"):
-        return
-    from tests.helpers.strangers_tests import strangers_tests
+    if file := config.getoption("--stranger"):
+        from tests.helpers.data_use import left_out
 
-    differing = strangers_tests()
-    left_out = [item for item in items if item.getparent(pytest.Module).obj.__name__ not in differing]  # type: ignore[union-attr]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+        without = set(left_out(items, Path(file)))
+        config.hook.pytest_deselected(items=list(without))
+        items[:] = [item for item in items if item not in without]
