@@ -12,6 +12,7 @@ from model.planning.planner import Planner
 from model.policy.agent import PolicyAgent
 from model.policy.file import Policy, load_policy
 from streetflow.control.clearance import require_clearance
+from streetflow.control.conditions import FINE, Conditions
 from streetflow.control.controllers import CONTROLLERS, Controller, run
 from streetflow.control.engines import require_engine
 from streetflow.control.environment import Environment
@@ -50,6 +51,7 @@ class RunSettings:
     seed: int | None = None  # of the engine, for all flows; None: each flow's own (RUN_SEEDS)
     clearance: str | None = None  # None: the policy's, or "hold" for a rule
     measure_queues: bool = False  # look at the queues every second, see `Environment.measures`
+    conditions: Conditions = FINE  # what goes wrong at the crossings
 
 
 def evaluate(
@@ -91,7 +93,13 @@ def evaluate(
     rows = []
     for flow in flows:
         environment = Environment(
-            network, flow, seed=settings.seed, engine=settings.engine, features=controller.features, clearance=clearance
+            network,
+            flow,
+            seed=settings.seed,
+            engine=settings.engine,
+            features=controller.features,
+            clearance=clearance,
+            conditions=settings.conditions,
         )
         environment.measures_queues = settings.measure_queues
         run(environment, controller)

@@ -296,9 +296,9 @@ def roll_out(  # type: ignore[no-untyped-def]
 @entry_point
 def plan(  # type: ignore[no-untyped-def]
     net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f, offsets,
-    light_state, lights, eyes, sight, networks, demand, wishes, cut_s, costs_s, decided, scratch,
+    light_state, lights, eyes, sight, networks, demand, order, wishes, cut_s, costs_s, decided, scratch,
 ):  # fmt: skip
-    """Plan one decision of all lights.
+    """Plan one decision of the lights ``order``, one after another; the others do what the base policy wishes.
 
     Fills in costs_s[N, A], vehicle-seconds from now to the horizon, and decided[N]. With draws of the demand each action is
     played on each of them, and its cost is the mean. Returns OK or a step's fault.
@@ -309,13 +309,14 @@ def plan(  # type: ignore[no-untyped-def]
     copy_blocks(net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f)
     for i in range(n_lights):
         decided[i] = wishes[i]
-    for light in range(n_lights):
+    for place in range(order.size):
+        light = order[place]
         wished, best, best_s = wishes[light], wishes[light], np.inf
         for turn in range(lights.action_counts[light]):
             action = (wished + turn) % lights.action_counts[light]  # the base's own first
             cost_s = 0.0
             for draw in range(draws):
-                if turn == 0 and light > 0:  # played already: it is what the lights before have settled on
+                if turn == 0 and place > 0:  # played already: it is what the lights before have settled on
                     cost_s += scratch.base_s[draw, horizon - 1]
                     continue
                 restart(net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f, offsets)
@@ -340,9 +341,9 @@ def plan(  # type: ignore[no-untyped-def]
             costs_s[light, action] = cost_s / draws
             if cost_s < best_s:
                 best, best_s = action, cost_s
-                if turn > 0 or light == 0:
+                if turn > 0 or place == 0:
                     _copy_rows(scratch.trail, scratch.best_trail)
-            if turn == 0 and light == 0:
+            if turn == 0 and place == 0:
                 _copy_rows(scratch.trail, scratch.base_s)
         decided[light] = best
         if best != wished:

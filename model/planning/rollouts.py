@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from model.kernels import rollout as kernel
 from model.planning.arrivals import KNOWN, Arrivals
 from model.planning.base import NO_NETWORKS, packed
-from model.policy.file import Policy
+from model.policy.file import IntersectionPolicy
 from model.policy.inputs import input_indices
 from streetflow.control.clearance import CLEARANCE_S
 from streetflow.control.environment import Environment
@@ -38,8 +39,8 @@ class Rollouts:
 
     Args:
         environment: on the built-in engine; rollouts start from its state and leave it as it is.
-        base: a policy (its integers decide), or the name of a feature with a value for each action, whose first greatest
-            decides (``phase_2_num_waiting_vehicle``: MaxQueue).
+        base: the parts of a policy, one a light (their integers decide), or the name of a feature with a value for each
+            action, whose first greatest decides (``phase_2_num_waiting_vehicle``: MaxQueue).
         horizon: decisions that a rollout takes, the first included.
         cut_s: a rollout that is further behind its base's is ended (vehicle-seconds).
         blind_seed: plan without knowing the arrivals from now on: each action is played on ``draws`` demands, drawn from the
@@ -52,7 +53,7 @@ class Rollouts:
     def __init__(
         self,
         environment: Environment,
-        base: Policy | str,
+        base: Sequence[IntersectionPolicy] | str,
         *,
         horizon: int = 11,
         cut_s: float = np.inf,
@@ -64,19 +65,17 @@ class Rollouts:
         self._environment, self._engine = environment, environment.engine
         self._horizon, self._cut_s = horizon, cut_s
         names = (
-            [base]
-            if isinstance(base, str)
-            else list(dict.fromkeys(feature.name for part in base.intersections for feature in part.features))
+            [base] if isinstance(base, str) else list(dict.fromkeys(feature.name for part in base for feature in part.features))
         )
         specs = resolve_features(names)
         observer = Observer(environment.intersections, specs, environment.engine)
         self._networks = NO_NETWORKS
-        if isinstance(base, Policy):
+        if not isinstance(base, str):
             places = [
                 input_indices(part, names, widths, observer.max_width)
-                for part, widths in zip(base.intersections, observer.feature_widths, strict=True)
+                for part, widths in zip(base, observer.feature_widths, strict=True)
             ]
-            self._networks = packed(base.intersections, places)
+            self._networks = packed(base, places)
         self._n_lights = len(environment.intersections)
         numbers, phases, clearance_phases = environment.signals.tables
         interval_s = environment.decision_interval_s
@@ -96,12 +95,20 @@ class Rollouts:
         self._arrivals = None if blind_seed is None else Arrivals(self._engine.state, blind_seed)
         self._draws = 1 if blind_seed is None else draws
 
-    def plan(self, wishes: NDArray[np.int32]) -> Planned:
-        """wishes int32[N]: what the base policy would do now."""
+    def plan(self, wishes: NDArray[np.int32], lights: ArrayLike | None = None) -> Planned:
+        """Plan the coming decision.
+
+        Args:
+            wishes: int32[N], what the base policy would do now.
+            lights: numbers of the lights to plan, in their order; None: all. The others do what the base policy wishes, and
+                their costs are 0.
+        """
+        order = np.arange(self._n_lights, dtype=np.int32) if lights is None else np.asarray(lights, np.int32)
         n, actions = self._n_lights, self._lights.phase_of_action.shape[1]
         rows = [np.zeros((self._draws, self._horizon)) for _ in range(3)]
-        lights = np.zeros_like(self._environment.signals.state), np.zeros(n, np.int32), np.zeros(n, np.int32)
-        scratch = kernel.Scratch(*lights, *rows)
+        scratch = kernel.Scratch(
+            np.zeros_like(self._environment.signals.state), np.zeros(n, np.int32), np.zeros(n, np.int32), *rows
+        )
         demand = self._expected()
         while True:
             memory = self._engine.memory
@@ -109,7 +116,7 @@ class Rollouts:
             planned = Planned(np.zeros((n, actions)), np.zeros(n, np.int32))
             fault = kernel.plan(
                 *memory[:4], *blocks, memory[4], self._environment.signals.state, self._lights, self._eyes, sight,
-                self._networks, demand, wishes, self._cut_s, *planned, scratch,
+                self._networks, demand, order, wishes, self._cut_s, *planned, scratch,
             )  # fmt: skip
             if fault == OK:
                 return planned

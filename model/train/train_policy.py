@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from model.evaluate import evaluate
-from model.policy.file import CHIP_PHASES, PHASES, Measured, Policy, Provenance, save_policy
+from model.policy.file import Measured, Policy, Provenance, save_policy
 from model.policy.provenance import file_sha256, tool_version
 from model.quantise.calibration import Calibrated, calibrate
 from model.quantise.quantise import KeptFeature
 from model.search.config import TrainingConfig
 from model.search.subgraph import fitting_features
 from model.search.supergraph import GraphShape
+from model.train.finish import changed, input_hashes, measured_on, require_writable_phases
 from model.train.flow_rotation import FlowRotation
 from model.train.search_and_refine import Execution, Snapshot, TrafficEnvironment, Trained, TrainingProgress, train
 from streetflow.control.environment import Environment
 from streetflow.control.features import feature_list, resolve_features
-from streetflow.errors import FieldError, InputError
+from streetflow.errors import FieldError
 from streetflow.networks.catalogue import Network, find_network
 
 OPTIONS = (
@@ -85,8 +85,8 @@ def train_policy(
     if isinstance(network, str):
         network = find_network(network)
     (policy,) = train_policies(network, [flow], seed, settings, execution=execution, progress=progress, out_name=out.name)
-    measured = _measure(network, policy, range(len(network.flow_files)) if measure_flows is None else measure_flows)
-    policy = _changed(policy, measured=measured)
+    measured = measured_on(network, policy, range(len(network.flow_files)) if measure_flows is None else measure_flows)
+    policy = changed(policy, measured=measured)
     save_policy(policy, out)
     return policy
 
@@ -148,7 +148,7 @@ def train_policies(
         judged_on = [flow, *settings.config.also_flows]
         notes = [_note(best, candidates, judged_on)] if len(candidates) > 1 else []
         provenance = best.policy.provenance.model_copy(update={"notes": notes})
-        policies.append(_changed(best.policy, provenance=provenance, measured=_measure(network, best.policy, [flow])))
+        policies.append(changed(best.policy, provenance=provenance, measured=measured_on(network, best.policy, [flow])))
     return policies
 
 
@@ -168,14 +168,14 @@ def _prepared(network: Network, flows: Sequence[int], first_seeds: Sequence[int]
     """InputError for a training that is impossible, or has a result that can't be written afterwards."""
     names = searched_features(network, flows[0], settings.features, settings.config)
     also_flows = settings.config.also_flows
-    hashes = {flow: _hashes(network, flow) for flow in flows}
+    hashes = {flow: input_hashes(network, flow) for flow in flows}
     seeds = [s for first in first_seeds for s in range(first, first + settings.replicas)]
 
     def environment(flow: int) -> Environment:
         return Environment(network, flow, features=names, clearance=settings.clearance)
 
     environments = [environment(flow) for flow in flows for _ in range(settings.replicas)]
-    _require_writable_phases(network, environments[0])
+    require_writable_phases(network, environments[0])
     if set(also_flows).intersection(flows):
         raise FieldError("also_flows", f"{also_flows} holds a flow that is trained on already")
     traffic: list[TrafficEnvironment] = list(environments)
@@ -195,19 +195,6 @@ def _task(training: _Training, flows: Sequence[int]) -> dict[str, Any]:
         "clearance": settings.clearance,
         "also_flows": [file_sha256(network.flow_file(k)) for k in settings.config.also_flows],
     }
-
-
-def _require_writable_phases(network: Network, environment: Environment) -> None:
-    """InputError for an intersection with phases that a policy file can't name, or with more than the chip can decide among:
-    better reported now than after the training."""
-    for each in environment.intersections:
-        fault = None
-        if max(each.phases) >= PHASES:
-            fault = f"phases up to number {max(each.phases)}; a policy chooses among the numbers 0 to {PHASES - 1}"
-        elif len(each.phases) > CHIP_PHASES:
-            fault = f"{len(each.phases)} phases; the chip's link carries the values of {CHIP_PHASES}"
-        if fault is not None:
-            raise InputError(network.roadnet_file, "intersections", f"{each.id} has {fault}")
 
 
 class _Candidate(NamedTuple):
@@ -246,7 +233,7 @@ def _candidate(training: _Training, trained: Trained, replica: int, snapshot: Sn
         measured=[],
         intersections=[each.part for each in calibrated],
     )
-    runs = _measure(network, draft, [environment.flow, *settings.config.also_flows])
+    runs = measured_on(network, draft, [environment.flow, *settings.config.also_flows])
     return _Candidate(draft, training.seeds[replica], snapshot.episode, _judged_s(runs))
 
 
@@ -318,26 +305,6 @@ def _settings(settings: PolicySettings, snapshot: Snapshot, calibrated: Sequence
     }
 
 
-def _changed(policy: Policy, **changes: Any) -> Policy:
-    fields = {name: getattr(policy, name) for name in Policy.model_fields if name not in ("format", "version", "sha256")}
-    return Policy.sealed(**(fields | changes))
-
-
-def _measure(network: Network, policy: Policy, flows: Sequence[int]) -> list[Measured]:
-    in_float, in_integers = (evaluate(network, policy, flows, integer=integer) for integer in (False, True))
-    return [
-        Measured(
-            flow=f.flow,
-            seed=f.seed,
-            float_average_travel_time_s=f.average_travel_time_s,
-            integer_average_travel_time_s=i.average_travel_time_s,
-            float_throughput_veh_per_min=f.throughput_veh_per_min,
-            integer_throughput_veh_per_min=i.throughput_veh_per_min,
-        )
-        for f, i in zip(in_float, in_integers, strict=True)
-    ]
-
-
 def _command(network: str, flow: int, seed: int, settings: PolicySettings, out: str) -> str:
     """The command line that reproduces this policy (options at their defaults are left out)."""
     usual = PolicySettings()
@@ -356,7 +323,3 @@ def _option(name: str, value: object) -> str:
     if isinstance(value, tuple):
         value = ",".join(map(str, value))
     return f" --{name}" if value is True else f" --{name} {value}"
-
-
-def _hashes(network: Network, flow: int) -> dict[str, str]:
-    return {"roadnet_sha256": file_sha256(network.roadnet_file), "flow_sha256": file_sha256(network.flow_file(flow))}

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streetflow.control.clearance import derive_clearance, require_clearance
+from streetflow.control.conditions import FINE, Conditions, Detectors, ShutLane
 from streetflow.control.engines import TrafficEngine, make_engine, require_engine
 from streetflow.control.features import resolve_features
 from streetflow.control.intersection import signalled_intersections
@@ -29,7 +30,7 @@ class Environment:
 
     ``seed`` is the engine's; the default is the one that the paper's runs use with this flow. ``features`` is a preset
     (``all``, ``release``, ``deployable``) or a list of names from ``streetflow.control.features.FEATURES``. ``horizon_s``
-    overrides the network's.
+    overrides the network's. ``conditions``: what goes wrong at the crossings.
     Bad names, numbers and files raise InputError.
     """
 
@@ -47,6 +48,7 @@ class Environment:
         clearance: str = "hold",
         min_green_s: int = 0,
         horizon_s: int | None = None,
+        conditions: Conditions = FINE,
     ) -> None:
         specs = resolve_features(features)
         require_engine(engine)
@@ -74,6 +76,10 @@ class Environment:
         self.max_width = self._observer.max_width
         self._action_counts = np.array([each.action_count for each in self.intersections], np.int32)
         self.signals = Signals(self.intersections, table.phases, len(self.engine.intersection_ids), min_green_s)
+        self._detectors = Detectors(self.engine, self.intersections, conditions) if conditions.blurs else None
+        self._shut_lane = None
+        if conditions.shut_s:
+            self._shut_lane = ShutLane(self.engine, self.intersections, conditions, self.horizon_s, self.decision_interval_s)
         self._start()
 
     @property
@@ -125,6 +131,8 @@ class Environment:
         seconds = min(self.decision_interval_s, self.horizon_s - start_s)
         if seconds <= 0:
             raise RuntimeError("the run is over: call reset() before the next step()")
+        if self._shut_lane is not None:
+            self._shut_lane.at(start_s)
         for phases, run_s in self.signals.advance(self._checked(actions), seconds):
             if phases is not None:
                 self.engine.set_phases(phases)
@@ -175,6 +183,8 @@ class Environment:
     def _start(self) -> None:
         self.decision = 0
         self._observer.reset()
+        if self._detectors is not None:
+            self._detectors.reset()
         self.engine.set_phases(self.signals.reset())
         self._throughput = ThroughputMeter()
         self._queues = QueueMeter()
@@ -186,7 +196,10 @@ class Environment:
             warnings.warn(f"{file}: {what}", InputWarning, stacklevel=3)
 
     def _observe(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        observation, pressure = self._observer.observe(self.engine, self.signals.current_action)
+        if self._detectors is not None:
+            self._detectors.look()
+        seen = self._detectors or self.engine
+        observation, pressure = self._observer.observe(seen, self.signals.current_action)
         return observation, -pressure.astype(np.float64)
 
     def _checked(self, actions: ArrayLike) -> NDArray[np.int32]:

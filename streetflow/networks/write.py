@@ -57,7 +57,7 @@ def shifted_copies(flow: Sequence[Mapping[str, Any]], noise_s: int, flows: int, 
     the horizon. Entries are in order of their start.
     """
     require_shifts(noise_s, flows)
-    vehicles = [each for entry in flow for each in _single_vehicles(entry, horizon_s)]
+    vehicles = [each for entry in flow for each in single_vehicles(entry, horizon_s)]
     return {
         f"flow_{k}.json": json_bytes(_shifted(vehicles, noise_s, _draw(seed, f"noise/{k}")))
         for k in range(_at_least_one(flows))
@@ -79,7 +79,7 @@ def _shifted(vehicles: list[dict[str, Any]], noise_s: int, draw: Draw) -> list[d
     return sorted(moved, key=lambda each: each["startTime"])
 
 
-def _single_vehicles(entry: Mapping[str, Any], horizon_s: int) -> list[dict[str, Any]]:
+def single_vehicles(entry: Mapping[str, Any], horizon_s: int) -> list[dict[str, Any]]:
     """The vehicles that a flow creates before the horizon in steps of 1 s, one entry each."""
     start, end, interval = entry.get("startTime", 0), entry.get("endTime", -1), entry["interval"]
     if start == end != -1:

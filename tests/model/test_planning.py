@@ -75,7 +75,7 @@ def test_costs_are_those_of_a_simulation_in_python(network: str, features: list[
     observation = driven(environment, 12)
     controller.reset(environment)
     wishes = controller.act(observation)
-    planned = Rollouts(environment, policy or MAX_QUEUE, horizon=HORIZON).plan(wishes)
+    planned = Rollouts(environment, policy.intersections if policy else MAX_QUEUE, horizon=HORIZON).plan(wishes)
 
     decided = wishes.copy()
     for light, each in enumerate(environment.intersections):
@@ -102,7 +102,7 @@ def test_a_rollout_sees_what_the_observer_sees() -> None:
     environment = Environment("arterial", 0, features=VISIBLE)
     driven(environment, 20)
     policy = policy_for(environment, VISIBLE, 1)
-    rollouts = Rollouts(environment, policy, horizon=2)
+    rollouts = Rollouts(environment, policy.intersections, horizon=2)
     blocks, sight = rollouts._scratch()
     engine, state = environment.engine, environment.signals.state.copy()
     assert isinstance(engine, EngineCore)
@@ -133,7 +133,7 @@ def test_compiled_integers_are_those_of_numpy() -> None:
     places = [
         input_indices(part, VISIBLE, row, environment.max_width) for part, row in zip(policy.intersections, widths, strict=True)
     ]
-    rollouts = Rollouts(environment, policy)
+    rollouts = Rollouts(environment, policy.intersections)
     networks = packed(policy.intersections, places)
     rng, actions = np.random.default_rng(2), np.zeros(len(places), np.int32)
     eyes = rollouts._eyes._replace(places=np.array([len(VISIBLE) * environment.max_width, 0, 0, 0, -1], np.int32))

@@ -1,0 +1,250 @@
+"""Rounds of planning and learning: the planner shows what each action costs where the student goes, and the student learns it.
+
+Round 1 improves on MaxQueue. Each later round improves on the student of the round before, in the integers that the chip
+runs: the student drives most decisions, the planner the others, and all records are kept (expert iteration with DAgger's
+data: Anthony et al. 2017, Ross et al. 2011). Each round plays the flow itself and variations of it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from model.planning.planner import MAX_QUEUE
+from model.planning.records import Records, Seen
+from model.planning.rollouts import Rollouts
+from model.planning.student import FitSettings, Student
+from model.policy.file import IntersectionPolicy
+from model.policy.float_policy import FloatPolicy
+from model.policy.inputs import gather_inputs, input_indices
+from model.policy.integer import IntegerPolicy
+from model.quantise.quantise import Headroom, KeptFeature, quantise
+from model.search.supergraph import GraphShape
+from streetflow.control.conditions import FINE, Conditions
+from streetflow.control.environment import Environment
+from streetflow.control.intersection import Intersection
+from streetflow.control.rules import GreatestFeature
+from streetflow.networks.catalogue import Network, default_seed
+from streetflow.networks.variations import Variation, Varied, varied_network
+
+ROUND_HEADROOM = Headroom(1.25, 1.25)
+CALIBRATION_ROWS = 3000
+
+
+@dataclass(frozen=True)
+class Variety:
+    """How far a round's variations go from the flow, each drawn evenly within these."""
+
+    volume: tuple[float, float] = (0.7, 1.3)
+    turns: float = 0.5
+    shift_s: int = 60
+    faulty: float = 0.3  # the share of the variations that have faulty detectors or a shut lane, too
+
+
+@dataclass(frozen=True)
+class DistilSettings:
+    """How a policy is distilled.
+
+    Attributes:
+        rounds: of planning and learning.
+        search_rounds: the first of them, in which the super-graph is searched anew; then the sub-graph learns on.
+        own: episodes of each round on the flow itself.
+        varied: episodes of each round on variations of it, new ones each time.
+        horizon: decisions of a rollout.
+        cut_s: a rollout so far behind its base's is ended (vehicle-seconds).
+        planner_share: of the decisions from the second round on, that the planner drives.
+        lights: how many lights are planned at a decision, drawn at random; 0: all.
+        share: one network for all lights, which must be alike.
+    """
+
+    rounds: int = 6
+    search_rounds: int = 2
+    own: int = 1
+    varied: int = 3
+    horizon: int = 11
+    cut_s: float = 300.0
+    planner_share: float = 0.2
+    lights: int = 0
+    share: bool = False
+    variety: Variety = field(default_factory=Variety)
+    fit: FitSettings = field(default_factory=FitSettings)
+
+
+class Progress(NamedTuple):
+    """After an episode, or, with its regret, after a round's learning."""
+
+    round: int
+    episode: int
+    done_episodes: int
+    total_episodes: int
+    average_travel_time_s: float
+    regret_s: float | None  # mean of the student's actions on all records, vehicle-seconds
+
+
+class Distillation:
+    """One policy in the making.
+
+    Args:
+        network, flow: what it is trained on.
+        features: that are searched.
+        clearance: what the lights show between two phases.
+        seed: of everything random.
+        settings: how.
+    """
+
+    def __init__(
+        self, network: Network, flow: int, features: Sequence[str], clearance: str, seed: int, settings: DistilSettings
+    ) -> None:
+        self._network, self._flow, self._clearance, self._seed, self.settings = network, flow, clearance, seed, settings
+        self.names = list(features)
+        self.environment = Environment(network, flow, features=features, clearance=clearance)
+        self._lights = self.environment.intersections
+        widths = self.environment.feature_widths.astype(np.int64)
+        counts = np.array([each.action_count for each in self._lights], np.int64)
+        groups = slice(0, 1 if settings.share else len(counts))
+        self.shape = GraphShape(widths[groups], counts[groups], settings.fit.layer2_dims, settings.fit.layer3_dims)
+        self.records = Records(self.shape.packing, [int(count) for count in counts], share=settings.share)
+        self.student = Student(self.shape, self.environment.lsb_per_unit, settings.fit, seed)
+        self.parts: list[IntersectionPolicy] | None = None
+        self.round = 0
+
+    def run(self, progress: Callable[[Progress], None] | None = None) -> None:
+        """All rounds that are left."""
+        while self.round < self.settings.rounds:
+            self.play(progress)
+            self.learn(progress)
+            self.round += 1
+
+    def play(self, progress: Callable[[Progress], None] | None) -> None:
+        """One round's episodes."""
+        settings = self.settings
+        per_round = settings.own + settings.varied
+        with tempfile.TemporaryDirectory(prefix="tinylight-") as folder:
+            for episode, environment in enumerate(self._environments(Path(folder))):
+                time_s = self._episode(environment, np.random.default_rng([self._seed, self.round, episode]))
+                if progress is not None:
+                    done = self.round * per_round + episode + 1
+                    progress(Progress(self.round, episode, done, settings.rounds * per_round, time_s, None))
+
+    def learn(self, progress: Callable[[Progress], None] | None) -> None:
+        """The student learns from all records, and its integers become the base of the next round."""
+        settings = self.settings
+        seen = [self.records.seen(group) for group in range(self.records.groups)]
+        if self.round < settings.search_rounds:
+            self.student.search(seen)
+        last = self.round == settings.rounds - 1
+        regret_s = self.student.refine(seen, settings.fit.refine_steps * (3 if last else 1))
+        self.parts = self.quantised(seen, ROUND_HEADROOM)
+        if progress is not None:
+            per_round = settings.own + settings.varied
+            done = (self.round + 1) * per_round
+            progress(Progress(self.round, per_round, done, settings.rounds * per_round, np.nan, regret_s))
+
+    def quantised(self, seen: Sequence[Seen], headroom: Headroom) -> list[IntersectionPolicy]:
+        """The student in integers, of every light."""
+        rng = np.random.default_rng([self._seed, self.round, 1 << 20])
+        parts: list[IntersectionPolicy] = []
+        for light, intersection in enumerate(self._lights):
+            if self.settings.share and parts:
+                parts.append(shared(parts[0], intersection))
+                continue
+            states = seen[light].inputs[:, self.student.columns(light)]
+            if len(states) > CALIBRATION_ROWS:
+                states = states[rng.choice(len(states), CALIBRATION_ROWS, replace=False)]
+            weights, kept = self.student.weights(light), self.kept(light)
+            parts.append(quantise(intersection.id, intersection.phases, kept, weights, states, headroom))
+        return parts
+
+    def kept(self, group: int) -> list[KeptFeature]:
+        lsb = self.environment.lsb_per_unit
+        features = zip(self.student.features(group), self.student.widths(group), strict=True)
+        return [KeptFeature(self.names[feature], width, lsb[feature]) for feature, width in features]
+
+    def _environments(self, folder: Path) -> Iterator[Environment]:
+        """The round's, one after the other."""
+        rng = np.random.default_rng([self._seed, self.round, 1 << 16])
+        demands = [Varied(self._flow)] * self.settings.own
+        conditions = [FINE] * self.settings.own
+        for _ in range(self.settings.varied):
+            variation, trouble = self._varied(rng)
+            demands.append(Varied(self._flow, variation, int(rng.integers(1 << 30))))
+            conditions.append(trouble)
+        network = varied_network(self._network, demands, folder)
+        searched = observed(self.names)
+        for number, each in enumerate(conditions):
+            seed = default_seed(self._flow) if number < self.settings.own else int(rng.integers(1 << 30))
+            yield Environment(network, number, seed=seed, features=searched, clearance=self._clearance, conditions=each)
+
+    def _varied(self, rng: np.random.Generator) -> tuple[Variation, Conditions]:
+        variety = self.settings.variety
+        variation = Variation(rng.uniform(*variety.volume), variety.turns * rng.random(), variety.shift_s)
+        if rng.random() >= variety.faulty:
+            return variation, FINE
+        fault, seed = int(rng.integers(4)), int(rng.integers(1 << 30))
+        faults: tuple[dict[str, Any], ...] = ({"miscount": 0.5}, {"dead_lanes": 1}, {"stuck_lanes": 1}, {"shut_s": 600})
+        return variation, Conditions(seed=seed, **faults[fault])
+
+    def _episode(self, environment: Environment, rng: np.random.Generator) -> float:
+        """Play one, add its records, and return its average travel time."""
+        settings, n_lights = self.settings, len(self._lights)
+        driver = Driver(environment, self.parts)
+        rollouts = Rollouts(environment, driver.base, horizon=settings.horizon, cut_s=settings.cut_s)
+        observation, done = environment.reset(), False
+        while not done:
+            wishes = driver.act(observation)
+            lights: Sequence[int] | npt.NDArray[np.int64] = range(n_lights)
+            if 0 < settings.lights < n_lights:
+                lights = rng.permutation(n_lights)[: settings.lights]
+            planned = rollouts.plan(wishes, list(lights))
+            self.records.add(observation[:, : len(self.names)], planned.costs_s, lights)
+            planner_drives = self.parts is None or rng.random() < settings.planner_share
+            observation, _, done = environment.step(planned.actions if planner_drives else wishes)
+        return environment.average_travel_time_s()
+
+
+class Driver:
+    """The base policy of a round: the student, or MaxQueue before there is one.
+
+    Args:
+        environment: with the features of all, MaxQueue's included.
+        parts: of each light; None: MaxQueue.
+        integer: decide as the chip does, else in float.
+    """
+
+    def __init__(self, environment: Environment, parts: Sequence[IntersectionPolicy] | None, *, integer: bool = True) -> None:
+        self.base: Sequence[IntersectionPolicy] | str = parts or MAX_QUEUE
+        self._rule = GreatestFeature(MAX_QUEUE)
+        self._rule.reset(environment)
+        make = IntegerPolicy if integer else FloatPolicy
+        self._deciders: list[IntegerPolicy | FloatPolicy] = [make(part) for part in parts or ()]
+        names, widths = environment.feature_names, environment.feature_widths
+        self._indices = [
+            input_indices(part, names, own, environment.max_width) for part, own in zip(parts or (), widths, strict=bool(parts))
+        ]
+
+    def inputs(self, observation: npt.NDArray[np.int32]) -> list[npt.NDArray[np.int64]]:
+        """What each light's student sees of an observation int32[N, F, W]."""
+        return [gather_inputs(seen, indices) for seen, indices in zip(observation, self._indices, strict=True)]
+
+    def act(self, observation: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Actions int32[N] for an observation int32[N, F, W]."""
+        if not self._deciders:
+            return self._rule.act(observation)
+        each = zip(self._deciders, self.inputs(observation), strict=True)
+        return np.array([int(decider.logits(inputs).argmax()) for decider, inputs in each], np.int32)
+
+
+def observed(names: Sequence[str]) -> list[str]:
+    """Features that an environment must have for a `Driver` whose student looks at these."""
+    return list(dict.fromkeys([*names, MAX_QUEUE]))
+
+
+def shared(part: IntersectionPolicy, intersection: Intersection) -> IntersectionPolicy:
+    """The same network for another light."""
+    return part.model_copy(update={"id": intersection.id, "phases": list(intersection.phases)})

@@ -1,0 +1,193 @@
+"""The student: the super-graph learns what each action loses, is pruned by its alphas, and what is left learns on.
+
+As in the paper's search (Method, Algorithm 1) the first objective is the task's and the second the entropy of the alphas;
+only the first is not a temporal difference here, but the regret that the planner has measured. With p the softmax of the
+network's outputs and r the regrets of a state's actions, in vehicle-seconds,
+
+    loss = w * (cross-entropy of p against softmax(-r / T) + sum_a p_a r_a / T)
+
+with a weight w that grows with what is at stake in the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from model.planning.records import Seen
+from model.policy.float_policy import GroupWeights
+from model.search.budget import Budget
+from model.search.config import LAYER_DIMS
+from model.search.subgraph import Choice, SubGraph, kept_columns, strongest, trimmed
+from model.search.supergraph import GraphShape, SuperGraph, entropies
+
+MOST_REGRET_S = 1500.0
+LEAST_SCALE = 0.05  # of a feature: half of its mean size, below which it isn't blown up further
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How a student learns.
+
+    Attributes:
+        kept_features, max_parameters: of the sub-graph.
+        search_steps, refine_steps: minibatches that the super-graph learns from, and the sub-graph of each round.
+        batch: states of each light in a minibatch.
+        learning_rate: of the sub-graph, at most (one cycle); the super-graph's is half of it.
+        alpha_rate: learning rate of the alphas.
+        entropy: weight of the alphas' entropies at the end of the search. It rises from 0 after three tenths of the steps.
+        temperature_s: T in the loss.
+    """
+
+    kept_features: int = 3
+    max_parameters: int = 1001
+    search_steps: int = 600
+    refine_steps: int = 1000
+    batch: int = 256
+    learning_rate: float = 6e-3
+    alpha_rate: float = 1e-2
+    entropy: float = 0.07
+    temperature_s: float = 30.0
+    layer2_dims: tuple[int, ...] = LAYER_DIMS
+    layer3_dims: tuple[int, ...] = LAYER_DIMS
+
+
+class Data:
+    """The records of all groups in one tensor, for minibatches: inputs over each feature's scale, regrets, weights."""
+
+    def __init__(self, seen: Sequence[Seen], scale: Tensor, seed: int) -> None:
+        """scale float32[S]: of a packed row's numbers."""
+        self.inputs = torch.from_numpy(np.concatenate([each.inputs for each in seen]).astype(np.float32)) / scale
+        regrets = torch.from_numpy(np.concatenate([each.regrets for each in seen]))
+        self.missing = regrets < 0
+        self.regrets = regrets.clamp(min=0.0, max=MOST_REGRET_S)
+        middle = torch.where(self.missing, torch.nan, self.regrets).nanmedian(dim=1).values
+        self.weights = middle.clamp(max=300.0) / 100.0 + 0.1
+        self._counts = torch.tensor([len(each.inputs) for each in seen])
+        self._first = torch.cumsum(self._counts, 0) - self._counts
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def rows(self, batch: int) -> Tensor:
+        """int64[G, B]: rows of each group, drawn anew."""
+        drawn = torch.rand((len(self._counts), batch), generator=self._generator)
+        return self._first[:, None] + (drawn * self._counts[:, None]).long()
+
+    def loss(self, values: Tensor, rows: Tensor, temperature_s: float) -> Tensor:
+        """The sum over groups of the mean loss; values float32[G, B, A]."""
+        missing, regrets = self.missing[rows], self.regrets[rows] / temperature_s
+        target = torch.softmax((-regrets).masked_fill(missing, -torch.inf), dim=2)
+        log_p = torch.log_softmax(values.masked_fill(missing, -1e9), dim=2)
+        each = (log_p.exp() * regrets - target * log_p).sum(dim=2)
+        return (each * self.weights[rows]).mean(dim=1).sum()
+
+
+class Student:
+    """The networks of G groups, from the super-graph to the sub-graph's weights.
+
+    Args:
+        shape: of the super-graph: feature widths and numbers of actions by group.
+        lsb_per_unit: of each feature; weights act on feature values, i.e. integer / lsb_per_unit.
+        settings: how it learns.
+        seed: of the initial weights and minibatches.
+    """
+
+    def __init__(self, shape: GraphShape, lsb_per_unit: Sequence[int], settings: FitSettings, seed: int) -> None:
+        self._shape, self._settings, self._seed = shape, settings, seed
+        self._lsb = np.array(lsb_per_unit, np.float64)
+        self._scale: Tensor | None = None
+        self._fits = 0
+        self.choice: Choice | None = None
+        self.alphas: list[npt.NDArray[np.float32]] = []
+        self._subgraph: SubGraph | None = None
+
+    def search(self, seen: Sequence[Seen]) -> None:
+        """Train a new super-graph on the records and keep its strongest sub-graph."""
+        self._scale = torch.from_numpy(self._scales(seen))
+        data, settings = self._data(seen), self._settings
+        supergraph = SuperGraph(self._shape, [(self._seed, group) for group in range(self._shape.n_groups)])
+        optimiser = torch.optim.Adam(
+            [
+                {"params": supergraph.theta(), "lr": settings.learning_rate / 2},
+                {"params": supergraph.alpha_logits(), "lr": settings.alpha_rate},
+            ]
+        )
+        for step in range(settings.search_steps):
+            rows = data.rows(settings.batch // 2)
+            loss = data.loss(supergraph(data.inputs[rows]), rows, settings.temperature_s)
+            ramp = max(0.0, step / settings.search_steps - 0.3) / 0.7
+            loss = loss + settings.entropy * ramp * entropies(supergraph.alpha_logits()).sum()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        self.alphas = [alpha.detach().numpy() for alpha in supergraph.alphas()]
+        self.choice = strongest(supergraph, settings.kept_features, Budget(settings.max_parameters))
+        self._subgraph = SubGraph(supergraph, self.choice)
+
+    def refine(self, seen: Sequence[Seen], steps: int | None = None) -> float:
+        """Train the sub-graph on the records. Returns the mean regret of its actions there, in vehicle-seconds."""
+        assert self._subgraph is not None and self.choice is not None  # after a search
+        data, settings, subgraph = self._data(seen), self._settings, self._subgraph
+        columns = torch.from_numpy(kept_columns(self._shape, self.choice))[:, None, :]
+        there = (columns >= 0).float()
+        columns = columns.clamp(min=0)
+
+        def kept(rows: Tensor) -> Tensor:
+            inputs = data.inputs[rows]
+            return inputs.gather(2, columns.expand(*inputs.shape[:2], columns.shape[2])) * there
+
+        steps = settings.refine_steps if steps is None else steps
+        optimiser = torch.optim.Adam(subgraph.theta(), lr=settings.learning_rate)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, settings.learning_rate, total_steps=max(steps, 2))
+        for _ in range(steps):
+            rows = data.rows(settings.batch)
+            loss = data.loss(subgraph(kept(rows)), rows, settings.temperature_s)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            schedule.step()
+        with torch.no_grad():
+            rows = data.rows(2000)
+            actions = subgraph(kept(rows)).masked_fill(data.missing[rows], -torch.inf).argmax(dim=2, keepdim=True)
+            return float(data.regrets[rows].gather(2, actions).mean())
+
+    def features(self, group: int) -> list[int]:
+        """Numbers of the features that a group keeps."""
+        assert self.choice is not None
+        return [int(feature) for feature in self.choice.features[group]]
+
+    def widths(self, group: int) -> list[int]:
+        return [int(self._shape.feature_widths[group, feature]) for feature in self.features(group)]
+
+    def columns(self, group: int) -> npt.NDArray[np.int64]:
+        """int64[inputs]: where the kept features' numbers lie in a packed row."""
+        starts = self._shape.packing.starts
+        parts = zip(self.features(group), self.widths(group), strict=True)
+        return np.concatenate([starts[feature] + np.arange(width) for feature, width in parts])
+
+    def weights(self, group: int) -> GroupWeights:
+        """A group's weights, which act on feature values."""
+        assert self._subgraph is not None and self.choice is not None and self._scale is not None
+        theta = [each.detach().numpy()[group].copy() for each in self._subgraph.theta()]
+        starts = self._shape.packing.starts
+        for k, feature in enumerate(self.features(group)):
+            theta[0][k] *= self._lsb[feature] / float(self._scale[starts[feature]])
+        return trimmed(theta, self.choice.hidden[group], self.widths(group), int(self._shape.n_actions[group]))
+
+    def _data(self, seen: Sequence[Seen]) -> Data:
+        self._fits += 1
+        assert self._scale is not None
+        return Data(seen, self._scale, self._seed * 1000 + self._fits)
+
+    def _scales(self, seen: Sequence[Seen]) -> npt.NDArray[np.float32]:
+        """float32[S]: twice the mean size of each feature's numbers, as integers."""
+        packing = self._shape.packing
+        size = np.mean([np.abs(each.inputs.astype(np.float64)).mean(axis=0) for each in seen], axis=0)
+        mean = np.array(
+            [size[start : start + width].mean() for start, width in zip(packing.starts, packing.widths, strict=True)]
+        )
+        return packing.repeat(np.maximum(2.0 * mean, LEAST_SCALE * self._lsb)).astype(np.float32)
