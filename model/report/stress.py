@@ -1,7 +1,7 @@
 """The scorecard of robustness: agents on traffic that differs from what they were made for, column by column.
 
-Every column is a network's ten demands with one thing changed, each with a seed of its own. All agents meet the same draws, so that
-they compare draw by draw; each column names the rule that does best there.
+Every column is a network's ten demands with one thing changed, each with a seed of its own. All agents meet the same draws, so
+that they compare draw by draw; each column names the rule that does best there.
 """
 
 from __future__ import annotations
