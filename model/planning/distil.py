@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from model.planning.planner import MAX_QUEUE
 from model.planning.records import Records, Seen
 from model.planning.rollouts import Rollouts
-from model.planning.student import FitSettings, Student
+from model.planning.settings import PlanConfig
+from model.planning.student import Student
 from model.policy.file import IntersectionPolicy
 from model.policy.float_policy import FloatPolicy
 from model.policy.inputs import gather_inputs, input_indices
@@ -37,45 +38,6 @@ ROUND_HEADROOM = Headroom(1.25, 1.25)
 CALIBRATION_ROWS = 3000
 
 
-@dataclass(frozen=True)
-class Variety:
-    """How far a round's variations go from the flow, each drawn evenly within these."""
-
-    volume: tuple[float, float] = (0.7, 1.3)
-    turns: float = 0.5
-    shift_s: int = 60
-    faulty: float = 0.3  # the share of the variations that have faulty detectors or a shut lane, too
-
-
-@dataclass(frozen=True)
-class DistilSettings:
-    """How a policy is distilled.
-
-    Attributes:
-        rounds: of planning and learning.
-        search_rounds: the first of them, in which the super-graph is searched anew; then the sub-graph learns on.
-        own: episodes of each round on the flow itself.
-        varied: episodes of each round on variations of it, new ones each time.
-        horizon: decisions of a rollout.
-        cut_s: a rollout so far behind its base's is ended (vehicle-seconds).
-        planner_share: of the decisions from the second round on, that the planner drives.
-        lights: how many lights are planned at a decision, drawn at random; 0: all.
-        share: one network for all lights, which must be alike.
-    """
-
-    rounds: int = 6
-    search_rounds: int = 2
-    own: int = 1
-    varied: int = 3
-    horizon: int = 11
-    cut_s: float = 300.0
-    planner_share: float = 0.2
-    lights: int = 0
-    share: bool = False
-    variety: Variety = field(default_factory=Variety)
-    fit: FitSettings = field(default_factory=FitSettings)
-
-
 class Progress(NamedTuple):
     """After an episode, or, with its regret, after a round's learning."""
 
@@ -83,8 +45,9 @@ class Progress(NamedTuple):
     episode: int
     done_episodes: int
     total_episodes: int
-    average_travel_time_s: float
+    average_travel_time_s: float | None  # of the episode
     regret_s: float | None  # mean of the student's actions on all records, vehicle-seconds
+    alphas: tuple[tuple[float, ...], ...]  # of the latest search by layer, mean over the lights; () before there is one
 
 
 class Distillation:
@@ -99,7 +62,7 @@ class Distillation:
     """
 
     def __init__(
-        self, network: Network, flow: int, features: Sequence[str], clearance: str, seed: int, settings: DistilSettings
+        self, network: Network, flow: int, features: Sequence[str], clearance: str, seed: int, settings: PlanConfig
     ) -> None:
         self._network, self._flow, self._clearance, self._seed, self.settings = network, flow, clearance, seed, settings
         self.names = list(features)
@@ -108,29 +71,19 @@ class Distillation:
         widths = self.environment.feature_widths.astype(np.int64)
         counts = np.array([each.action_count for each in self._lights], np.int64)
         groups = slice(0, 1 if settings.share else len(counts))
-        self.shape = GraphShape(widths[groups], counts[groups], settings.fit.layer2_dims, settings.fit.layer3_dims)
+        self.shape = GraphShape(widths[groups], counts[groups], settings.layer2_dims, settings.layer3_dims)
         self.records = Records(self.shape.packing, [int(count) for count in counts], share=settings.share)
-        self.student = Student(self.shape, self.environment.lsb_per_unit, settings.fit, seed)
+        self.student = Student(self.shape, self.environment.lsb_per_unit, settings, seed)
         self.parts: list[IntersectionPolicy] | None = None
         self.round = 0
 
-    def run(self, progress: Callable[[Progress], None] | None = None) -> None:
-        """All rounds that are left."""
-        while self.round < self.settings.rounds:
-            self.play(progress)
-            self.learn(progress)
-            self.round += 1
-
     def play(self, progress: Callable[[Progress], None] | None) -> None:
         """One round's episodes."""
-        settings = self.settings
-        per_round = settings.own + settings.varied
         with tempfile.TemporaryDirectory(prefix="tinylight-") as folder:
             for episode, environment in enumerate(self._environments(Path(folder))):
                 time_s = self._episode(environment, np.random.default_rng([self._seed, self.round, episode]))
                 if progress is not None:
-                    done = self.round * per_round + episode + 1
-                    progress(Progress(self.round, episode, done, settings.rounds * per_round, time_s, None))
+                    progress(self._progress(self.round, episode, time_s, None))
 
     def learn(self, progress: Callable[[Progress], None] | None) -> None:
         """The student learns from all records, and its integers become the base of the next round."""
@@ -139,22 +92,37 @@ class Distillation:
         if self.round < settings.search_rounds:
             self.student.search(seen)
         last = self.round == settings.rounds - 1
-        regret_s = self.student.refine(seen, settings.fit.refine_steps * (3 if last else 1))
-        self.parts = self.quantised(seen, ROUND_HEADROOM)
+        regret_s = self.student.refine(seen, settings.last_steps if last else settings.refine_steps)
+        self.parts = self.quantised(ROUND_HEADROOM)
+        self.round += 1
         if progress is not None:
-            per_round = settings.own + settings.varied
-            done = (self.round + 1) * per_round
-            progress(Progress(self.round, per_round, done, settings.rounds * per_round, np.nan, regret_s))
+            progress(self._progress(self.round - 1, settings.episodes_a_round - 1, None, regret_s))
 
-    def quantised(self, seen: Sequence[Seen], headroom: Headroom) -> list[IntersectionPolicy]:
-        """The student in integers, of every light."""
+    def _progress(self, round: int, episode: int, time_s: float | None, regret_s: float | None) -> Progress:
+        a_round, rounds = self.settings.episodes_a_round, self.settings.rounds
+        alphas = tuple(tuple(map(float, layer.mean(axis=0))) for layer in self.student.alphas)
+        return Progress(round, episode, round * a_round + episode + 1, rounds * a_round, time_s, regret_s, alphas)
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs to go on after a round (tensors and numbers)."""
+        records = [[torch.from_numpy(array) for array in self.records.seen(group)] for group in range(self.records.groups)]
+        return {"round": self.round, "records": records, "student": self.student.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.records.restore([Seen(*(array.numpy() for array in arrays)) for arrays in state["records"]])
+        self.student.restore(state["student"])
+        self.round = state["round"]
+        self.parts = self.quantised(ROUND_HEADROOM)
+
+    def quantised(self, headroom: Headroom) -> list[IntersectionPolicy]:
+        """The student in integers, of every light, for what has been seen."""
         rng = np.random.default_rng([self._seed, self.round, 1 << 20])
         parts: list[IntersectionPolicy] = []
         for light, intersection in enumerate(self._lights):
             if self.settings.share and parts:
                 parts.append(shared(parts[0], intersection))
                 continue
-            states = seen[light].inputs[:, self.student.columns(light)]
+            states = self.records.seen(light).inputs[:, self.student.columns(light)]
             if len(states) > CALIBRATION_ROWS:
                 states = states[rng.choice(len(states), CALIBRATION_ROWS, replace=False)]
             weights, kept = self.student.weights(light), self.kept(light)
@@ -182,9 +150,10 @@ class Distillation:
             yield Environment(network, number, seed=seed, features=searched, clearance=self._clearance, conditions=each)
 
     def _varied(self, rng: np.random.Generator) -> tuple[Variation, Conditions]:
-        variety = self.settings.variety
-        variation = Variation(rng.uniform(*variety.volume), variety.turns * rng.random(), variety.shift_s)
-        if rng.random() >= variety.faulty:
+        settings = self.settings
+        volume = rng.uniform(settings.volume_least, settings.volume_most)
+        variation = Variation(volume, settings.turns * rng.random(), settings.shift_s)
+        if rng.random() >= settings.faulty:
             return variation, FINE
         fault, seed = int(rng.integers(4)), int(rng.integers(1 << 30))
         faults: tuple[dict[str, Any], ...] = ({"miscount": 0.5}, {"dead_lanes": 1}, {"stuck_lanes": 1}, {"shut_s": 600})

@@ -12,7 +12,7 @@ with a weight w that grows with what is at stake in the state.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,41 +20,13 @@ import torch
 from torch import Tensor
 
 from model.planning.records import Seen
+from model.planning.settings import PlanConfig
 from model.policy.float_policy import GroupWeights
-from model.search.budget import Budget
-from model.search.config import LAYER_DIMS
 from model.search.subgraph import Choice, SubGraph, kept_columns, strongest, trimmed
 from model.search.supergraph import GraphShape, SuperGraph, entropies
 
 MOST_REGRET_S = 1500.0
 LEAST_SCALE = 0.05  # of a feature: half of its mean size, below which it isn't blown up further
-
-
-@dataclass(frozen=True)
-class FitSettings:
-    """How a student learns.
-
-    Attributes:
-        kept_features, max_parameters: of the sub-graph.
-        search_steps, refine_steps: minibatches that the super-graph learns from, and the sub-graph of each round.
-        batch: states of each light in a minibatch.
-        learning_rate: of the sub-graph, at most (one cycle); the super-graph's is half of it.
-        alpha_rate: learning rate of the alphas.
-        entropy: weight of the alphas' entropies at the end of the search. It rises from 0 after three tenths of the steps.
-        temperature_s: T in the loss.
-    """
-
-    kept_features: int = 3
-    max_parameters: int = 1001
-    search_steps: int = 600
-    refine_steps: int = 1000
-    batch: int = 256
-    learning_rate: float = 6e-3
-    alpha_rate: float = 1e-2
-    entropy: float = 0.07
-    temperature_s: float = 30.0
-    layer2_dims: tuple[int, ...] = LAYER_DIMS
-    layer3_dims: tuple[int, ...] = LAYER_DIMS
 
 
 class Data:
@@ -71,6 +43,11 @@ class Data:
         self._counts = torch.tensor([len(each.inputs) for each in seen])
         self._first = torch.cumsum(self._counts, 0) - self._counts
         self._generator = torch.Generator().manual_seed(seed)
+
+    def columns(self, kept: npt.NDArray[np.int64]) -> Tensor:
+        """float32[rows, K]: the inputs at each group's columns int64[G, K], 0 where that is -1."""
+        columns = torch.from_numpy(kept).repeat_interleave(self._counts, dim=0)
+        return self.inputs.gather(1, columns.clamp(min=0)) * (columns >= 0)
 
     def rows(self, batch: int) -> Tensor:
         """int64[G, B]: rows of each group, drawn anew."""
@@ -96,7 +73,7 @@ class Student:
         seed: of the initial weights and minibatches.
     """
 
-    def __init__(self, shape: GraphShape, lsb_per_unit: Sequence[int], settings: FitSettings, seed: int) -> None:
+    def __init__(self, shape: GraphShape, lsb_per_unit: Sequence[int], settings: PlanConfig, seed: int) -> None:
         self._shape, self._settings, self._seed = shape, settings, seed
         self._lsb = np.array(lsb_per_unit, np.float64)
         self._scale: Tensor | None = None
@@ -109,12 +86,13 @@ class Student:
         """Train a new super-graph on the records and keep its strongest sub-graph."""
         self._scale = torch.from_numpy(self._scales(seen))
         data, settings = self._data(seen), self._settings
-        supergraph = SuperGraph(self._shape, [(self._seed, group) for group in range(self._shape.n_groups)])
+        supergraph = self._supergraph()
         optimiser = torch.optim.Adam(
             [
                 {"params": supergraph.theta(), "lr": settings.learning_rate / 2},
                 {"params": supergraph.alpha_logits(), "lr": settings.alpha_rate},
-            ]
+            ],
+            fused=True,
         )
         for step in range(settings.search_steps):
             rows = data.rows(settings.batch // 2)
@@ -125,35 +103,44 @@ class Student:
             loss.backward()
             optimiser.step()
         self.alphas = [alpha.detach().numpy() for alpha in supergraph.alphas()]
-        self.choice = strongest(supergraph, settings.kept_features, Budget(settings.max_parameters))
+        self.choice = strongest(supergraph, settings.kept_features, settings.budget)
         self._subgraph = SubGraph(supergraph, self.choice)
 
-    def refine(self, seen: Sequence[Seen], steps: int | None = None) -> float:
+    def refine(self, seen: Sequence[Seen], steps: int) -> float:
         """Train the sub-graph on the records. Returns the mean regret of its actions there, in vehicle-seconds."""
         assert self._subgraph is not None and self.choice is not None  # after a search
         data, settings, subgraph = self._data(seen), self._settings, self._subgraph
-        columns = torch.from_numpy(kept_columns(self._shape, self.choice))[:, None, :]
-        there = (columns >= 0).float()
-        columns = columns.clamp(min=0)
-
-        def kept(rows: Tensor) -> Tensor:
-            inputs = data.inputs[rows]
-            return inputs.gather(2, columns.expand(*inputs.shape[:2], columns.shape[2])) * there
-
-        steps = settings.refine_steps if steps is None else steps
-        optimiser = torch.optim.Adam(subgraph.theta(), lr=settings.learning_rate)
+        inputs = data.columns(kept_columns(self._shape, self.choice))
+        optimiser = torch.optim.Adam(subgraph.theta(), lr=settings.learning_rate, fused=True)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, settings.learning_rate, total_steps=max(steps, 2))
         for _ in range(steps):
             rows = data.rows(settings.batch)
-            loss = data.loss(subgraph(kept(rows)), rows, settings.temperature_s)
+            loss = data.loss(subgraph(inputs[rows]), rows, settings.temperature_s)
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
             schedule.step()
         with torch.no_grad():
             rows = data.rows(2000)
-            actions = subgraph(kept(rows)).masked_fill(data.missing[rows], -torch.inf).argmax(dim=2, keepdim=True)
+            actions = subgraph(inputs[rows]).masked_fill(data.missing[rows], -torch.inf).argmax(dim=2, keepdim=True)
             return float(data.regrets[rows].gather(2, actions).mean())
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs to go on from here (tensors and numbers)."""
+        assert self._subgraph is not None and self.choice is not None
+        choice = {name: torch.from_numpy(kept) for name, kept in vars(self.choice).items()}
+        theta = [each.detach().clone() for each in self._subgraph.theta()]
+        alphas = [torch.from_numpy(each) for each in self.alphas]
+        return {"fits": self._fits, "scale": self._scale, "choice": choice, "theta": theta, "alphas": alphas}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._fits, self._scale = state["fits"], state["scale"]
+        self.choice = Choice(**{name: kept.numpy() for name, kept in state["choice"].items()})
+        self.alphas = [each.numpy() for each in state["alphas"]]
+        self._subgraph = SubGraph(self._supergraph(), self.choice)
+        with torch.no_grad():
+            for own, kept in zip(self._subgraph.theta(), state["theta"], strict=True):
+                own.copy_(kept)
 
     def features(self, group: int) -> list[int]:
         """Numbers of the features that a group keeps."""
@@ -177,6 +164,9 @@ class Student:
         for k, feature in enumerate(self.features(group)):
             theta[0][k] *= self._lsb[feature] / float(self._scale[starts[feature]])
         return trimmed(theta, self.choice.hidden[group], self.widths(group), int(self._shape.n_actions[group]))
+
+    def _supergraph(self) -> SuperGraph:
+        return SuperGraph(self._shape, [(self._seed, group) for group in range(self._shape.n_groups)])
 
     def _data(self, seen: Sequence[Seen]) -> Data:
         self._fits += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
         torch.save(dict(state), aside)
 
 
-def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> dict[str, Any]:
+def load_checkpoint(path: Path, identity: Mapping[str, Any], keys: Set[str] = CHECKPOINT_KEYS) -> dict[str, Any]:
     """The file's content. InputError where it can't be read, is not a checkpoint, or belongs to a run of another `identity`."""
     try:
         saved = torch.load(path, weights_only=True)
@@ -28,7 +28,7 @@ def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(path, "", f"can't be read: {error.strerror or error}") from None
     except Exception as error:  # torch raises what unpickling happens to raise
         raise InputError(path, "", f"not a training checkpoint: {type(error).__name__}") from None
-    if not isinstance(saved, dict) or not saved.keys() >= CHECKPOINT_KEYS or not isinstance(saved["identity"], dict):
+    if not isinstance(saved, dict) or not saved.keys() >= keys or not isinstance(saved["identity"], dict):
         raise InputError(path, "", "not a training checkpoint")
     for name, value in identity.items():
         if saved["identity"].get(name) != value:

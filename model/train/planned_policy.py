@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from model.planning.distil import Distillation, DistilSettings, Driver, Progress, observed, shared
-from model.policy.file import Policy, Provenance, save_policy
+from model.planning.distil import Distillation, Driver, Progress, observed, shared
+from model.planning.settings import PlanConfig
+from model.policy.file import Policy, Provenance
 from model.policy.provenance import tool_version
 from model.quantise.calibration import Calibrated, calibrate
-from model.search.budget import Budget
 from model.search.subgraph import fitting_features
 from model.search.supergraph import GraphShape
+from model.train.checkpoint import load_checkpoint, save_checkpoint
 from model.train.finish import changed, input_hashes, measured_on, require_writable_phases
 from streetflow.control.conditions import Conditions
 from streetflow.control.environment import Environment
@@ -30,6 +31,7 @@ from streetflow.networks.catalogue import Network
 from streetflow.networks.variations import Variation, Varied, varied_network
 
 METHOD = "planned"
+CHECKPOINT_KEYS = {"identity", "round", "records", "student"}
 HARD = (
     (Variation(1.5), Conditions()),
     (Variation(1.5, turns=1.0, shift_s=60), Conditions()),
@@ -47,7 +49,7 @@ class PlannedSettings:
 
     features: str = "all"  # that are searched: a preset, or names separated by commas
     clearance: str = "hold"
-    distil: DistilSettings = field(default_factory=DistilSettings)
+    config: PlanConfig = field(default_factory=PlanConfig)
 
     def __post_init__(self) -> None:
         chosen = feature_list(self.features)
@@ -61,7 +63,8 @@ def plan_policy(
     settings: PlannedSettings | None = None,
     *,
     progress: Callable[[Progress], None] | None = None,
-    command: str = "",
+    checkpoint: Path | None = None,
+    out_name: str = "policy.json",
     measure_flows: Sequence[int] | None = None,
 ) -> Policy:
     """One policy, distilled on one flow of a network and variations of it.
@@ -72,24 +75,27 @@ def plan_policy(
         seed: of everything random; nothing is chosen among seeds.
         settings: the defaults where none are given.
         progress: called after every episode and every round.
-        command: what makes this policy, for its provenance.
+        checkpoint: written after every round; where it is there, the training goes on from it. The caller removes it.
+        out_name: the file's name in the command that the policy carries as its provenance.
         measure_flows: flows to run the finished policy on, for the file's `measured`; all of the network by default.
 
     Raises:
-        InputError: an unknown network, flow or feature, or impossible settings.
+        InputError: an unknown network, flow or feature, impossible settings, or a checkpoint of another run.
     """
     settings = settings or PlannedSettings()
     hashes = input_hashes(network, flow)
     names = plannable_features(network, flow, settings)
-    work = Distillation(network, flow, names, settings.clearance, seed, settings.distil)
+    work = Distillation(network, flow, names, settings.clearance, seed, settings.config)
     require_writable_phases(network, work.environment)
-    work.run(progress)
+    run_rounds(work, checkpoint, _identity(hashes, seed, settings), progress)
     parts = finished_parts(work, network, flow, settings.clearance)
     draft = Policy.sealed(
         network=network.name,
         decision_interval_s=work.environment.decision_interval_s,
         clearance=settings.clearance,
-        provenance=_provenance(work, network, flow, seed, settings, hashes, command, parts),
+        provenance=_provenance(
+            work, network, flow, seed, settings, hashes, planned_command(network.name, flow, seed, settings, out_name), parts
+        ),
         measured=[],
         intersections=[each.part for each in parts],
     )
@@ -97,11 +103,37 @@ def plan_policy(
     return changed(draft, measured=measured_on(network, draft, flows))
 
 
-def train_planned(network: Network, flow: int, seed: int, out: Path, settings: PlannedSettings, **options: Any) -> Policy:
-    """`plan_policy`, written to the file `out`."""
-    policy = plan_policy(network, flow, seed, settings, **options)
-    save_policy(policy, out)
-    return policy
+def run_rounds(
+    work: Distillation, checkpoint: Path | None, identity: dict[str, Any], progress: Callable[[Progress], None] | None
+) -> None:
+    """All rounds, or those that a checkpoint leaves."""
+    if checkpoint is not None and checkpoint.is_file():
+        work.restore(load_checkpoint(checkpoint, identity, CHECKPOINT_KEYS))
+    while work.round < work.settings.rounds:
+        work.play(progress)
+        work.learn(progress)
+        if checkpoint is not None:
+            save_checkpoint(checkpoint, {"identity": identity} | work.state())
+
+
+def planned_command(network: str, flow: int, seed: int, settings: PlannedSettings, out: str) -> str:
+    """The command line that reproduces a policy (options at their defaults are left out)."""
+    usual = PlannedSettings()
+    changed = {
+        name: getattr(settings, name) for name in ("features", "clearance") if getattr(settings, name) != getattr(usual, name)
+    }
+    text = "".join(f" --{name} {value}" for name, value in changed.items())
+    for each in dataclasses.fields(PlanConfig):
+        value = getattr(settings.config, each.name)
+        if value != getattr(usual.config, each.name):
+            text += f" --set {each.name}={value}".replace(", ", ",")
+    return f"tinylight train --method planned --network {network} --flow {flow} --seed {seed}{text} --out {out}"
+
+
+def _identity(hashes: dict[str, str], seed: int, settings: PlannedSettings) -> dict[str, Any]:
+    """What a checkpoint must have been trained with, to go on from it."""
+    held = dataclasses.asdict(settings.config)
+    return {"method": METHOD, "seed": seed, "features": settings.features, "clearance": settings.clearance, **hashes, **held}
 
 
 def plannable_features(network: Network, flow: int, settings: PlannedSettings) -> list[str]:
@@ -112,11 +144,11 @@ def plannable_features(network: Network, flow: int, settings: PlannedSettings) -
     """
     specs = resolve_features(feature_list(settings.features))
     visible = [spec.name for spec in specs if spec.source is not Source.IMAGE]
-    fit = settings.distil.fit
+    fit = settings.config
     environment = Environment(network, flow, features=visible or [spec.name for spec in specs])
     counts = np.array([each.action_count for each in environment.intersections])
     shape = GraphShape(environment.feature_widths.astype(np.int64), counts, fit.layer2_dims, fit.layer3_dims)
-    by_light = fitting_features(shape, fit.kept_features, Budget(fit.max_parameters))
+    by_light = fitting_features(shape, fit.kept_features, fit.budget)
     names = [name for name, fits in zip(environment.feature_names, by_light.T, strict=True) if fits.any()]
     if not visible or len(names) < fit.kept_features:
         held = len(names) if visible else 0
@@ -172,8 +204,8 @@ def _provenance(
     work: Distillation, network: Network, flow: int, seed: int, settings: PlannedSettings, hashes: dict[str, str], command: str,
     parts: Sequence[Calibrated],
 ) -> Provenance:  # fmt: skip
-    distil = settings.distil
-    per_round = distil.own + distil.varied
+    distil = settings.config
+    per_round = distil.episodes_a_round
     held = dataclasses.asdict(distil)
     return Provenance(
         command=command,
@@ -191,21 +223,10 @@ def _provenance(
         feature_preset=settings.features,
         settings={
             "method": METHOD,
-            **_json(held),
+            **{name: list(value) if isinstance(value, tuple) else value for name, value in held.items()},
             "calibration_agreement": [round(each.agreement, 5) for each in parts],
             "input_headroom": [each.headroom.inputs for each in parts],
             "hidden_headroom": [each.headroom.hidden for each in parts],
         },
         notes=[],
     )
-
-
-def _json(values: dict[str, Any]) -> dict[str, Any]:
-    """The same with lists in place of tuples, and the settings of each part by their own names."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            flat |= _json(value)
-        else:
-            flat[name] = list(value) if isinstance(value, tuple) else value
-    return flat

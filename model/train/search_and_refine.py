@@ -26,8 +26,9 @@ from model.dqn.episode import run_episode
 from model.dqn.replay import refinement_learning_rate, search_epsilon
 from model.policy.float_policy import GroupWeights
 from model.search.budget import Budget
-from model.search.config import MOST, TrainingConfig
+from model.search.config import TrainingConfig
 from model.search.learner import Learner
+from model.search.ranges import MOST
 from model.search.subgraph import Choice, fitting_features, trimmed
 from model.search.supergraph import GraphShape
 from model.train.checkpoint import load_checkpoint, save_checkpoint
