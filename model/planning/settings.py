@@ -33,6 +33,7 @@ class PlanConfig:
         batch: states of each light in a minibatch; half as many in the search.
         learning_rate: of the sub-graph, at most (one cycle); the super-graph's is half of it.
         alpha_rate: learning rate of the alphas.
+        weight_decay: of the weights (AdamW).
         entropy: weight of the alphas' entropies at the end of the search. It rises from 0 after three tenths of the steps.
         temperature_s: T in the loss (`model/planning/student.py`), vehicle-seconds.
     """
@@ -59,6 +60,7 @@ class PlanConfig:
     batch: int = setting(256, 2)
     learning_rate: float = setting(6e-3, 0, 1, above=True)
     alpha_rate: float = setting(1e-2, 0, 1, above=True)
+    weight_decay: float = setting(0.0, 0, 1000)
     entropy: float = setting(0.07, 0)
     temperature_s: float = setting(30.0, 0, MOST, above=True)
     layer2_dims: tuple[int, ...] = setting(LAYER_DIMS, 1, 1000)

@@ -87,10 +87,10 @@ class Student:
         self._scale = torch.from_numpy(self._scales(seen))
         data, settings = self._data(seen), self._settings
         supergraph = self._supergraph()
-        optimiser = torch.optim.Adam(
+        optimiser = torch.optim.AdamW(
             [
-                {"params": supergraph.theta(), "lr": settings.learning_rate / 2},
-                {"params": supergraph.alpha_logits(), "lr": settings.alpha_rate},
+                {"params": supergraph.theta(), "lr": settings.learning_rate / 2, "weight_decay": settings.weight_decay},
+                {"params": supergraph.alpha_logits(), "lr": settings.alpha_rate, "weight_decay": 0.0},
             ],
             fused=True,
         )
@@ -111,7 +111,9 @@ class Student:
         assert self._subgraph is not None and self.choice is not None  # after a search
         data, settings, subgraph = self._data(seen), self._settings, self._subgraph
         inputs = data.columns(kept_columns(self._shape, self.choice))
-        optimiser = torch.optim.Adam(subgraph.theta(), lr=settings.learning_rate, fused=True)
+        optimiser = torch.optim.AdamW(
+            subgraph.theta(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+        )
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, settings.learning_rate, total_steps=max(steps, 2))
         for _ in range(steps):
             rows = data.rows(settings.batch)

@@ -41,14 +41,15 @@ def train_by_planning(
     require_writable(out, checkpoint, log, json_file)
     found = find_network(network)
     found.flow_file(flow)
-    if checkpoint.is_file():
-        say(f"resuming from {checkpoint}", style="dim")
+    resuming = checkpoint.is_file()
     states: list[Progress] = []
     with progress_bar() as bar:
         total = settings.config.rounds * settings.config.episodes_a_round
         task = bar.add_task(f"planning on {network}, flow {flow}", total=total)
 
         def on_progress(state: Progress) -> None:
+            if resuming and not states:  # the checkpoint has been read
+                say(f"resuming from {checkpoint}", style="dim")
             states.append(state)
             label = f"round {state.round + 1} of {settings.config.rounds}"
             if state.regret_s is not None:
