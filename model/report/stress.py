@@ -15,7 +15,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from model.evaluate import RunSettings, evaluate, make_controller
+from model.evaluate import AGENTS, RunSettings, evaluate, make_controller
 from model.policy.file import Policy
 from model.policy.provenance import file_sha256, tool_version
 from model.report.bootstrap import Interval, mean_interval, ratio_interval
@@ -26,7 +26,7 @@ from streetflow.control.environment import Environment
 from streetflow.errors import FieldError
 from streetflow.files import cannot_write
 from streetflow.near import or_else
-from streetflow.networks.catalogue import RUN_SEEDS, Network, default_seed
+from streetflow.networks.catalogue import Network, default_seed
 from streetflow.networks.variations import UNCHANGED, Variation, Varied, varied_network
 
 
@@ -61,7 +61,7 @@ class StressRun:
 
     network: str
     column: str
-    seed: int  # of the draw; the flow that it changes is the one of this number, from the first again after the last
+    seed: int  # of the draw, and number of the flow that it changes
     clearance: str
     inputs_sha256: str  # of all that the figures depend on, beside the agent
     agent: str
@@ -151,11 +151,19 @@ def contestants(agents: Iterable[str | Path], *, integer: bool = True) -> list[C
     return found
 
 
+def draws_of(network: Network, seeds: int | None) -> int:
+    """How many draws each column has. FieldError for more than the network has flows: they would repeat each other."""
+    flows = len(network.flow_files)
+    if seeds is not None and not 1 <= seeds <= flows:
+        raise FieldError("seeds", f"must be from 1 to {flows}, the number of {network.name}'s flows, is {seeds}")
+    return min(SEEDS, flows) if seeds is None else seeds
+
+
 def stress(
     network: Network,
     agents: Sequence[Contestant],
     columns: Iterable[Column] = COLUMNS,
-    seeds: int = SEEDS,
+    seeds: int | None = None,
     *,
     clearance: str = "hold",
     kept: Kept | None = None,
@@ -164,30 +172,30 @@ def stress(
     """Runs all agents in all columns, seed by seed.
 
     Args:
-        network: whose demands the columns change: draw K is made of flow K, from the first again after the last.
+        network: whose demands the columns change: draw K is made of flow K.
         agents: from `contestants`.
         columns: of the scorecard.
-        seeds: draws of each column.
+        seeds: draws of each column; None: ten, or as many as there are flows.
         clearance: what all lights show between two phases, in the columns that don't say.
         kept: finished runs, found and added to.
         progress: called after each run.
 
     Raises:
-        InputError: a policy is made for another network, or a demand can't be run.
+        InputError: a policy is made for another network, a demand can't be run, or there are fewer flows than draws.
     """
     require_clearance(clearance)
+    seeds = draws_of(network, seeds)
     for each in agents:
         if each.policy_sha256 is not None:
             make_controller(each.name, integer=None)[0].reset(Environment(network, features=each.features))
     kept, runs = kept or Kept(None), []
     chosen = [replace(column, clearance=column.clearance or clearance) for column in columns]
     for seed in range(seeds):
-        flow = seed % len(network.flow_files)
-        demands = list(dict.fromkeys(Varied(flow, column.variation, seed) for column in chosen))
+        demands = list(dict.fromkeys(Varied(seed, column.variation, seed) for column in chosen))
         with tempfile.TemporaryDirectory(prefix="tinylight-") as folder:
             varied = varied_network(network, demands, Path(folder))
             for column in chosen:
-                draw = demands.index(Varied(flow, column.variation, seed))
+                draw = demands.index(Varied(seed, column.variation, seed))
                 for agent in agents:
                     runs.append(_run(varied, draw, column, seed, agent, kept))
                     if progress is not None:
@@ -214,15 +222,17 @@ def scores(runs: Sequence[StressRun]) -> list[Score]:
     return result
 
 
+def labels(agents: Iterable[str]) -> dict[str, str]:
+    """What to call each agent: rules by their name, files by theirs, or with their folder where two have the same."""
+    names = {agent: agent if agent in AGENTS else Path(agent).name for agent in agents}
+    shared = [name for name in names.values() if list(names.values()).count(name) > 1]
+    return {agent: agent if name in shared else name for agent, name in names.items()}
+
+
 def _inputs_sha256(varied: Network, draw: int, column: Column, seed: int) -> str:
     files = [file_sha256(varied.roadnet_file), file_sha256(varied.flow_file(draw))]
-    content = [*files, repr(column), varied.horizon_s, _engine_seed(seed), tool_version()]
+    content = [*files, repr(column), varied.horizon_s, default_seed(seed), tool_version()]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def _engine_seed(seed: int) -> int:
-    """The paper's for the first ten draws, then others."""
-    return default_seed(seed) + seed // len(RUN_SEEDS)
 
 
 def _run(varied: Network, draw: int, column: Column, seed: int, agent: Contestant, kept: Kept) -> StressRun:
@@ -233,7 +243,7 @@ def _run(varied: Network, draw: int, column: Column, seed: int, agent: Contestan
     if found is not None:
         return found
     conditions = replace(column.conditions, seed=seed)
-    settings = RunSettings(seed=_engine_seed(seed), clearance=clearance, conditions=conditions)
+    settings = RunSettings(seed=default_seed(seed), clearance=clearance, conditions=conditions)
     (row,) = evaluate(varied, agent.name, [draw], integer=agent.arithmetic == "integer", settings=settings)
     times = {name: getattr(row, name) for name in ("average_travel_time_s", "throughput_veh_per_min")}
     run = replace(run, **times)
