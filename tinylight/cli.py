@@ -23,6 +23,7 @@ from tinylight.commands.plot import plot
 from tinylight.commands.replay import replay
 from tinylight.commands.share import share
 from tinylight.commands.size import size
+from tinylight.commands.stress import stress
 from tinylight.commands.table import table
 from tinylight.commands.train import train
 from tinylight.console import errors, say
@@ -94,6 +95,7 @@ COMMANDS = (
     make_network,
     check,
     table,
+    stress,
     cost,
     board,
     share,

@@ -6,19 +6,25 @@ that they compare draw by draw; each column names the rule that does best there.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import fsum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from model.evaluate import AGENTS, RunSettings, evaluate
-from model.policy.file import Policy, load_policy
-from model.report.bootstrap import Interval, mean_interval
+from model.evaluate import AGENTS, RunSettings, evaluate, make_controller
+from model.policy.file import Policy
+from model.policy.provenance import file_sha256, tool_version
+from model.report.bootstrap import Interval, mean_interval, ratio_interval
+from streetflow.control.clearance import require_clearance
 from streetflow.control.conditions import FINE, Conditions
 from streetflow.control.controllers import CONTROLLERS
+from streetflow.control.environment import Environment
 from streetflow.errors import FieldError
+from streetflow.files import cannot_write
 from streetflow.near import or_else
 from streetflow.networks.catalogue import Network, default_seed
 from streetflow.networks.variations import UNCHANGED, Variation, Varied, varied_network
@@ -26,7 +32,7 @@ from streetflow.networks.variations import UNCHANGED, Variation, Varied, varied_
 
 @dataclass(frozen=True)
 class Column:
-    """One kind of trouble. clearance: None for the agent's own."""
+    """One kind of trouble. clearance: of all agents; None for the scorecard's."""
 
     name: str
     variation: Variation = UNCHANGED
@@ -56,11 +62,26 @@ class StressRun:
     network: str
     column: str
     seed: int  # of the draw, and number of the flow that it changes
+    clearance: str
+    inputs_sha256: str  # of all that the figures depend on, beside the agent
     agent: str
     arithmetic: str  # "integer" or "float", "" for a rule
     policy_sha256: str | None
     average_travel_time_s: float
     throughput_veh_per_min: float
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return self.network, self.column, self.seed, self.inputs_sha256, self.agent, self.arithmetic, self.policy_sha256
+
+
+class Contestant(NamedTuple):
+    """An agent as it runs; fields as in `StressRun`."""
+
+    name: str
+    arithmetic: str
+    policy_sha256: str | None
+    features: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -72,7 +93,7 @@ class Score:
     travel_time_s: Interval
     best_rule: str
     loss_s: Interval  # this agent's travel time - the best rule's
-    loss: float  # of the means, as a share of the best rule's
+    loss: Interval  # of the means, as a share of the best rule's
 
 
 def find_columns(text: str) -> list[Column]:
@@ -93,106 +114,138 @@ class Kept:
     def __init__(self, file: Path | None) -> None:
         self._file = file
         self._runs: dict[tuple[Any, ...], StressRun] = {}
+        self._line_is_open = False
         if file is not None and file.is_file():
-            for line in file.read_text(encoding="utf-8").splitlines():
+            text = file.read_bytes().decode(errors="replace")
+            self._line_is_open = not text.endswith("\n") and bool(text)
+            for line in text.splitlines():
                 try:
                     run = StressRun(**json.loads(line))
                 except (ValueError, TypeError):
-                    continue  # the line that a kill left half written
-                self._runs[_key(run)] = run
+                    continue  # the line that a kill left half written, or one of another version
+                self._runs[run.key] = run
 
     def find(self, key: tuple[Any, ...]) -> StressRun | None:
         return self._runs.get(key)
 
     def keep(self, run: StressRun) -> None:
-        self._runs[_key(run)] = run
-        if self._file is not None:
+        """InputError where the file can't be written."""
+        self._runs[run.key] = run
+        if self._file is None:
+            return
+        with cannot_write(self._file):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
             with self._file.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(asdict(run)) + "\n")
+                stream.write("\n" * self._line_is_open + json.dumps(asdict(run)) + "\n")
+        self._line_is_open = False
+
+
+def contestants(agents: Iterable[str | Path], *, integer: bool = True) -> list[Contestant]:
+    """The agents, then the rules that aren't among them: one of these is the best. InputError for an unknown agent."""
+    found = []
+    for name in dict.fromkeys([*map(str, agents), *CONTROLLERS]):
+        controller, _, _ = make_controller(name, integer=None)
+        policy = getattr(controller, "policy", None)
+        arithmetic = "" if policy is None else "integer" if integer and isinstance(policy, Policy) else "float"
+        found.append(Contestant(name, arithmetic, None if policy is None else policy.sha256, controller.features))
+    return found
+
+
+def draws_of(network: Network, seeds: int | None) -> int:
+    """How many draws each column has. FieldError for more than the network has flows: they would repeat each other."""
+    flows = len(network.flow_files)
+    if seeds is not None and not 1 <= seeds <= flows:
+        raise FieldError("seeds", f"must be from 1 to {flows}, the number of {network.name}'s flows, is {seeds}")
+    return min(SEEDS, flows) if seeds is None else seeds
 
 
 def stress(
     network: Network,
-    agents: Sequence[str | Path],
+    agents: Sequence[Contestant],
     columns: Iterable[Column] = COLUMNS,
-    seeds: int = SEEDS,
+    seeds: int | None = None,
     *,
-    integer: bool = True,
+    clearance: str = "hold",
     kept: Kept | None = None,
     progress: Callable[[StressRun], None] | None = None,
 ) -> list[StressRun]:
-    """Runs all agents in all columns.
+    """Runs all agents in all columns, seed by seed.
 
     Args:
         network: whose demands the columns change: draw K is made of flow K.
-        agents: rules by name, or policy files.
+        agents: from `contestants`.
         columns: of the scorecard.
-        seeds: draws of each column.
-        integer: policies decide as the chip does, else in float.
+        seeds: draws of each column; None: ten, or as many as there are flows.
+        clearance: what all lights show between two phases, in the columns that don't say.
         kept: finished runs, found and added to.
         progress: called after each run.
 
     Raises:
-        InputError: an unknown agent, or a policy that is made for another network.
+        InputError: a policy is made for another network, a demand can't be run, or there are fewer flows than draws.
     """
-    kept = kept or Kept(None)
-    ready = [(str(agent), agent if str(agent) in AGENTS else load_policy(agent)) for agent in agents]
-    runs = []
-    for column in columns:
+    require_clearance(clearance)
+    seeds = draws_of(network, seeds)
+    for each in agents:
+        if each.policy_sha256 is not None:
+            make_controller(each.name, integer=None)[0].reset(Environment(network, features=each.features))
+    kept, runs = kept or Kept(None), []
+    chosen = [replace(column, clearance=column.clearance or clearance) for column in columns]
+    for seed in range(seeds):
+        demands = list(dict.fromkeys(Varied(seed, column.variation, seed) for column in chosen))
         with tempfile.TemporaryDirectory(prefix="tinylight-") as folder:
-            flows = len(network.flow_files)
-            demands = [Varied(seed % flows, column.variation, seed) for seed in range(seeds)]
-            draws = varied_network(network, demands, Path(folder))
-            for seed in range(seeds):
-                for name, agent in ready:
-                    runs.append(_run(draws, network, column, seed, name, agent, integer, kept))
+            varied = varied_network(network, demands, Path(folder))
+            for column in chosen:
+                draw = demands.index(Varied(seed, column.variation, seed))
+                for agent in agents:
+                    runs.append(_run(varied, draw, column, seed, agent, kept))
                     if progress is not None:
                         progress(runs[-1])
     return runs
 
 
 def scores(runs: Sequence[StressRun]) -> list[Score]:
-    """Every agent in every column, in the order of first appearance. The best rule is the one of least mean in the column."""
+    """Every agent in every column, in the order of first appearance, on the draws that all agents there have. The best rule is
+    the one of least mean in the column."""
     times: dict[str, dict[str, dict[int, float]]] = {}
     for run in runs:
         times.setdefault(run.column, {}).setdefault(run.agent, {})[run.seed] = run.average_travel_time_s
     result = []
     for column, by_agent in times.items():
-        rules = [agent for agent in by_agent if agent in CONTROLLERS]
-        best = min(rules or by_agent, key=lambda agent: _mean(by_agent[agent].values()))
-        for agent, own in by_agent.items():
-            both = sorted(own.keys() & by_agent[best].keys())
-            loss_s = mean_interval([own[seed] - by_agent[best][seed] for seed in both])
-            loss = loss_s.mean / _mean(by_agent[best][seed] for seed in both)
-            result.append(Score(column, agent, mean_interval(list(own.values())), best, loss_s, loss))
+        shared = sorted(set.intersection(*(set(own) for own in by_agent.values())))
+        own_s = {agent: [own[seed] for seed in shared] for agent, own in by_agent.items()}
+        rules = [agent for agent in own_s if agent in CONTROLLERS]
+        best = min(rules or own_s, key=lambda agent: fsum(own_s[agent]))
+        for agent, values_s in own_s.items():
+            more_s = [own - rule for own, rule in zip(values_s, own_s[best], strict=True)]
+            loss = ratio_interval(more_s, own_s[best])
+            result.append(Score(column, agent, mean_interval(values_s), best, mean_interval(more_s), loss))
     return result
 
 
-def _run(
-    draws: Network, network: Network, column: Column, seed: int, name: str, agent: str | Path | Policy,
-    integer: bool, kept: Kept,
-) -> StressRun:  # fmt: skip
-    policy = agent if isinstance(agent, Policy) else None
-    arithmetic = "" if policy is None else "integer" if integer else "float"
-    sha256 = None if policy is None else policy.sha256
-    found = kept.find((network.name, column.name, seed, name, arithmetic, sha256))
+def labels(agents: Iterable[str]) -> dict[str, str]:
+    """What to call each agent: rules by their name, files by theirs, or with their folder where two have the same."""
+    names = {agent: agent if agent in AGENTS else Path(agent).name for agent in agents}
+    shared = [name for name in names.values() if list(names.values()).count(name) > 1]
+    return {agent: agent if name in shared else name for agent, name in names.items()}
+
+
+def _inputs_sha256(varied: Network, draw: int, column: Column, seed: int) -> str:
+    files = [file_sha256(varied.roadnet_file), file_sha256(varied.flow_file(draw))]
+    content = [*files, repr(column), varied.horizon_s, default_seed(seed), tool_version()]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _run(varied: Network, draw: int, column: Column, seed: int, agent: Contestant, kept: Kept) -> StressRun:
+    """draw: the number of the varied demand."""
+    clearance, inputs_sha256 = column.clearance or "", _inputs_sha256(varied, draw, column, seed)
+    run = StressRun(varied.name, column.name, seed, clearance, inputs_sha256, *agent[:3], 0.0, 0.0)
+    found = kept.find(run.key)
     if found is not None:
         return found
-    settings = RunSettings(
-        seed=default_seed(seed), clearance=column.clearance, conditions=replace(column.conditions, seed=seed)
-    )
-    (row,) = evaluate(draws, agent, [seed], integer=policy is not None and integer, settings=settings)
-    run = StressRun(
-        network.name, column.name, seed, name, arithmetic, sha256, row.average_travel_time_s, row.throughput_veh_per_min
-    )
+    conditions = replace(column.conditions, seed=seed)
+    settings = RunSettings(seed=default_seed(seed), clearance=clearance, conditions=conditions)
+    (row,) = evaluate(varied, agent.name, [draw], integer=agent.arithmetic == "integer", settings=settings)
+    times = {name: getattr(row, name) for name in ("average_travel_time_s", "throughput_veh_per_min")}
+    run = replace(run, **times)
     kept.keep(run)
     return run
-
-
-def _key(run: StressRun) -> tuple[Any, ...]:
-    return run.network, run.column, run.seed, run.agent, run.arithmetic, run.policy_sha256
-
-
-def _mean(values: Iterable[float]) -> float:
-    held = list(values)
-    return sum(held) / len(held)

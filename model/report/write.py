@@ -38,7 +38,7 @@ def write_report(
         "pairs": [dataclasses.asdict(pair) for pair in pairs],
         "made_from": _inputs(cells),
     }
-    write_whole(stem.with_suffix(".json"), _one_line_each(content))
+    write_whole(stem.with_suffix(".json"), one_line_each(content))
     write_whole(stem.with_suffix(".md"), markdown(rows, dashes, pairs, made))
 
 
@@ -130,7 +130,7 @@ def _write_csv(file: Path, cells: Sequence[Cell]) -> None:
                 writer.writerow([cell.network, cell.model, arithmetic, cell.flow, cell.seed, *figures])
 
 
-def _one_line_each(content: Mapping[str, Any]) -> str:
+def one_line_each(content: Mapping[str, Any]) -> str:
     """JSON with one line per entry of each list, for readable diffs."""
     parts = []
     for name, value in content.items():

@@ -1,8 +1,9 @@
 """What goes wrong at a crossing while it runs: detectors that miscount or are dead, and a lane that is shut for a while.
 
 Detectors are those of lanes: their faults are in the counts of vehicles and of waiting vehicles, and in the sums of waiting
-times and speeds, so in every feature that is made of these. What is seen of single vehicles (segments, images, passing) stays
-right.
+times and speeds, so in every feature that is made of these. A dead or stuck lane is one in what is seen of single vehicles
+(segments, images, passing), too; miscounts are not in these. Rewards are made of what the detectors show; travel times and
+other measures are the truth.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from streetflow.engine.vehicles import Vehicles
 from streetflow.errors import FieldError, InputError
 from streetflow.roadnet.reader import Point
 
-SHUT_MPS = 0.01  # the speed limit of a lane that is shut: in ten minutes a vehicle moves by 6 m
+SHUT_MPS = 1e-6  # the speed limit of a lane that is shut: in ten minutes a vehicle moves by less than 1 mm
 METRES_A_VEHICLE = 7.5  # of a standing queue
+MOST_STUCK = 15  # vehicles that a stuck detector shows
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
@@ -33,8 +35,9 @@ class Conditions:
     Attributes:
         miscount: the chance that a lane's count is wrong by one, up or down, at a decision.
         dead_lanes: in-lanes of the whole network with a detector that shows nothing, all the time.
-        stuck_lanes: in-lanes with a detector that shows one count, all the time.
-        shut_s: for so long a lane is shut. Which one and when is drawn: an in-lane, from a tenth to half of the horizon on.
+        stuck_lanes: in-lanes with a detector that shows one queue of 1 to 15 standing vehicles, all the time.
+        shut_s: for so long a lane is shut: what is on it stands. Which one and when is drawn: an in-lane, shut at a decision
+            between a tenth and half of the horizon.
         seed: of all these draws.
     """
 
@@ -69,9 +72,10 @@ class Detectors:
         in_lanes = _in_lanes(intersections)
         faulty = min(conditions.dead_lanes + conditions.stuck_lanes, in_lanes.size)
         lanes = rng.choice(in_lanes, faulty, replace=False)
-        self._dead, self._stuck = lanes[: conditions.dead_lanes], lanes[conditions.dead_lanes :]
+        self._faulty, self._dead, self._stuck = lanes, lanes[: conditions.dead_lanes], lanes[conditions.dead_lanes :]
         room = np.floor(engine.lane_length_m[self._stuck] / METRES_A_VEHICLE)
-        self._shown = 1 + np.floor(rng.random(self._stuck.size) * np.minimum(room, 15)).astype(np.int32)
+        self._shown = 1 + np.floor(rng.random(self._stuck.size) * np.minimum(room, MOST_STUCK)).astype(np.int32)
+        self._ghosts = _queues(self._stuck, self._shown, engine.lane_length_m)
         self.reset()
 
     def reset(self) -> None:
@@ -109,7 +113,18 @@ class Detectors:
         return self._sums(self._engine.lane_speed_sums_mps())
 
     def running_vehicles(self) -> Vehicles:
-        return self._engine.running_vehicles()
+        own, ghosts = self._engine.running_vehicles(), self._ghosts
+        if not self._faulty.size:
+            return own
+        seen = ~np.isin(own.drivable, self._faulty)
+        drivable = np.concatenate([own.drivable[seen], ghosts.drivable])
+        order = np.argsort(drivable, kind="stable")
+        return Vehicles(
+            drivable[order],
+            np.concatenate([own.serial[seen], ghosts.serial])[order],
+            np.concatenate([own.distance_m[seen], ghosts.distance_m])[order],
+            np.concatenate([own.created_s[seen], ghosts.created_s])[order],
+        )
 
     def get_current_time(self) -> float:
         return self._engine.get_current_time()
@@ -128,7 +143,11 @@ class Detectors:
 
 
 class ShutLane:
-    """A lane that is shut for a while, on the built-in engine.
+    """A lane that is shut for a while, on the built-in engine: its speed limit is all but 0, rollouts included.
+
+    Attributes:
+        lane: its number.
+        start_s, end_s: when it is shut.
 
     Raises:
         InputError: on another engine.
@@ -154,6 +173,14 @@ class ShutLane:
 
 def _in_lanes(intersections: Sequence[Intersection]) -> NDArray[np.int64]:
     return np.array(sorted({lane for each in intersections for lane in each.in_lanes}), np.int64)
+
+
+def _queues(lanes: NDArray[np.int64], counts: Ints, lane_length_m: Floats) -> Vehicles:
+    """Vehicles that stand on these lanes from the stop line back. Their serials are no vehicle's, and stay."""
+    lane = np.repeat(lanes, counts)
+    place = np.concatenate([np.arange(count) for count in counts]) if lanes.size else np.zeros(0, np.int64)
+    distance_m = np.maximum(lane_length_m[lane] - METRES_A_VEHICLE * place, 0.0)
+    return Vehicles(lane.astype(np.int32), -1 - np.arange(lane.size, dtype=np.int64), distance_m, np.zeros(lane.size))
 
 
 def _errors(rng: np.random.Generator, lanes: int, chance: float) -> Ints:

@@ -131,13 +131,12 @@ class Environment:
         seconds = min(self.decision_interval_s, self.horizon_s - start_s)
         if seconds <= 0:
             raise RuntimeError("the run is over: call reset() before the next step()")
-        if self._shut_lane is not None:
-            self._shut_lane.at(start_s)
         for phases, run_s in self.signals.advance(self._checked(actions), seconds):
             if phases is not None:
                 self.engine.set_phases(phases)
             self._run(run_s)
         self.decision += 1
+        self._shut_or_open()
         self._throughput.after_decision(start_s, self.engine.finished_vehicle_count)
         observation, reward = self._observe()
         done = self.decision >= self.n_decisions
@@ -169,8 +168,12 @@ class Environment:
         return self._throughput.mean_veh_per_min
 
     def measures(self) -> Mapping[str, float | None]:
-        """Every figure of ``measures.MEASURES`` so far; those of queues only with ``measures_queues``."""
-        return measure(self.engine.trips(), self._queues)
+        """Every figure of ``measures.MEASURES`` so far; those of queues only with ``measures_queues``.
+
+        With a lane that is shut there is no ``delay_s``: the shut lane's speed limit would count as undisturbed driving.
+        """
+        found = measure(self.engine.trips(), self._queues)
+        return found if self._shut_lane is None else {**found, "delay_s": None}
 
     def _run(self, seconds: int) -> None:
         if not self.measures_queues:
@@ -182,12 +185,17 @@ class Environment:
 
     def _start(self) -> None:
         self.decision = 0
+        self._shut_or_open()
         self._observer.reset()
         if self._detectors is not None:
             self._detectors.reset()
         self.engine.set_phases(self.signals.reset())
         self._throughput = ThroughputMeter()
         self._queues = QueueMeter()
+
+    def _shut_or_open(self) -> None:
+        if self._shut_lane is not None:
+            self._shut_lane.at(self.time_s)
 
     def _warn_if_nobody_came(self) -> None:
         if not len(self.engine.trips().created_s):

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +19,9 @@ from streetflow.files import write_whole
 from streetflow.networks.catalogue import Network
 from streetflow.networks.generate_flow import Draw
 from streetflow.networks.write import json_bytes, single_vehicles
+from streetflow.roadnet.flow import read_flows
 from streetflow.roadnet.json_reader import read_json
+from streetflow.roadnet.network_tables import load_network
 
 COPY_SHIFT_S = 120
 """An added vehicle is a copy of another one that starts up to so long before or after it."""
@@ -51,18 +55,19 @@ UNCHANGED = Variation()
 
 
 def varied_flow(flow: Sequence[Mapping[str, Any]], variation: Variation, horizon_s: int, seed: int) -> list[dict[str, Any]]:
-    """The vehicles of a flow file's content, varied: one entry a vehicle, in order of their start.
+    """The vehicles of a flow file's content that start before the horizon, varied: one entry each, in order of their start.
 
-    The same seed draws alike for all variations, so that they differ by no more than they say. An unchanged demand's
-    vehicles stay as they are.
+    A seed draws each kind of change alike whatever its size: the vehicles of volume 0.7 are among those of 0.85. An unchanged
+    demand's vehicles stay as they are. A start that would fall outside the run is reflected at its beginning or its last
+    second: no vehicle is lost, and no crowd stands at either.
     """
-    vehicles = [each for entry in flow for each in single_vehicles(entry, horizon_s)]
+    vehicles = [each for entry in flow for each in single_vehicles(entry, horizon_s) if each["startTime"] < horizon_s]
     if variation.turns:
         vehicles = _turned(vehicles, variation.turns, _draw(seed, "turns"))
-    vehicles = _by_volume(vehicles, variation.volume, horizon_s, _draw(seed, "volume"))
+    vehicles = _by_volume(vehicles, variation.volume, horizon_s, seed)
     if variation.shift_s:
         draw = _draw(seed, "shift")
-        vehicles = [_starting(each, each["startTime"] + _within(variation.shift_s, draw), horizon_s) for each in vehicles]
+        vehicles = [_shifted(each, _within(variation.shift_s, draw), horizon_s) for each in vehicles]
     return sorted(vehicles, key=lambda each: each["startTime"])
 
 
@@ -83,15 +88,21 @@ def varied_network(network: Network, demands: Sequence[Varied], folder: Path) ->
         folder: where their files are written, by their number.
 
     Raises:
-        InputError: there is no such flow, or a file can't be written.
+        InputError: there is no such flow, it can't be run, or a file can't be written.
     """
-    contents = {flow: read_json(network.flow_file(flow)) for flow in {each.flow for each in demands}}
+    roads = load_network(network.roadnet_file).roadnet.road_index
+    contents = {flow: _checked(network.flow_file(flow), roads) for flow in {each.flow for each in demands}}
     files = []
     for number, each in enumerate(demands):
         files.append(folder / f"flow_{number}.json")
         vehicles = varied_flow(contents[each.flow], each.variation, network.horizon_s, each.seed)
         write_whole(files[-1], json_bytes(vehicles))
     return replace(network, flow_files=tuple(files))
+
+
+def _checked(file: Path, roads: Mapping[str, int]) -> Any:
+    read_flows(file, roads)  # raises for a demand that can't be run
+    return read_json(file)
 
 
 def _draw(seed: int, what: str) -> Draw:
@@ -103,39 +114,39 @@ def _within(most: int, draw: Draw) -> int:
     return int(draw() * (2 * most + 1)) - most
 
 
-def _starting(vehicle: dict[str, Any], start_s: int, horizon_s: int) -> dict[str, Any]:
-    start_s = min(max(start_s, 0), horizon_s - 1)
+def _shifted(vehicle: dict[str, Any], shift_s: int, horizon_s: int) -> dict[str, Any]:
+    """Reflected at both ends of the run."""
+    last = horizon_s - 1
+    start_s = abs(vehicle["startTime"] + shift_s)
+    start_s = max(min(start_s, 2 * last - start_s), 0)
     return {**vehicle, "startTime": start_s, "endTime": start_s}
 
 
-def _by_volume(vehicles: list[dict[str, Any]], volume: float, horizon_s: int, draw: Draw) -> list[dict[str, Any]]:
+def _by_volume(vehicles: list[dict[str, Any]], volume: float, horizon_s: int, seed: int) -> list[dict[str, Any]]:
     """Each vehicle as often as ``volume`` says, on average: the first time as it is, then as shifted copies."""
+    chance, shifts = _draw(seed, "volume"), [_draw(seed, f"copy {copy}") for copy in range(1, math.ceil(volume))]
     result = []
     for each in vehicles:
-        chance, shifts = draw(), [_within(COPY_SHIFT_S, draw) for _ in range(math.ceil(volume))]
-        count = int(volume) + (chance < volume - int(volume))
-        result += [each] * min(count, 1)
-        result += [_starting(each, each["startTime"] + shifts[copy], horizon_s) for copy in range(1, count)]
+        count = int(volume) + (chance() < volume - int(volume))
+        copies = [_shifted(each, _within(COPY_SHIFT_S, draw), horizon_s) for draw in shifts]
+        result += [each, *copies][:count]
     return result
 
 
 def _turned(vehicles: list[dict[str, Any]], turns: float, draw: Draw) -> list[dict[str, Any]]:
-    """Routes drawn anew, in each road's changed shares."""
-    shares: dict[str, dict[tuple[str, ...], float]] = {}
+    """Routes drawn anew, in each entry road's changed shares."""
+    counts: dict[str, dict[tuple[str, ...], int]] = {}
     for each in vehicles:
-        routes = shares.setdefault(each["route"][0], {})
-        route = tuple(each["route"])
-        routes[route] = routes.get(route, 0.0) + 1.0
-    for routes in shares.values():
-        for route in sorted(routes):
-            routes[route] *= 1.0 + turns * (2.0 * draw() - 1.0)
-    return [{**each, "route": list(_drawn(shares[each["route"][0]], each["route"], draw()))} for each in vehicles]
-
-
-def _drawn(routes: Mapping[tuple[str, ...], float], usual: Sequence[str], at: float) -> Sequence[str]:
-    rest = at * sum(routes[route] for route in sorted(routes))
-    for route in sorted(routes):
-        rest -= routes[route]
-        if rest < 0:
-            return route
-    return usual  # all shares are 0, or the sum's rounding
+        routes, route = counts.setdefault(each["route"][0], {}), tuple(each["route"])
+        routes[route] = routes.get(route, 0) + 1
+    ends: dict[str, list[float]] = {}  # of each route's part of its road's total
+    for road, routes in counts.items():
+        factors = [1.0 + turns * (2.0 * draw() - 1.0) for _ in routes]
+        ends[road] = list(accumulate(count * factor for count, factor in zip(routes.values(), factors, strict=True)))
+    names = {road: list(routes) for road, routes in counts.items()}
+    result = []
+    for each in vehicles:
+        road = each["route"][0]
+        at = min(bisect_right(ends[road], draw() * ends[road][-1]), len(names[road]) - 1)
+        result.append({**each, "route": list(names[road][at])})
+    return result

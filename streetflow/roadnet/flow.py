@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from streetflow.errors import Problems
 from streetflow.roadnet.cursor import Cursor
@@ -63,12 +65,42 @@ class Flow:
     end_s: int
 
 
+class _Read(NamedTuple):
+    """A file that was read: its content's fingerprint, and what it was read with and to."""
+
+    sha256: bytes
+    accept_integral_floats: bool
+    road_index: Mapping[str, int]
+    flows: tuple[Flow, ...]
+
+
+_last: _Read | None = None
+
+
 def read_flows(path: str | Path, road_index: Mapping[str, int], accept_integral_floats: bool = False) -> tuple[Flow, ...]:
     """Read and check a flow file. InputError names file, JSON path and fault.
 
     A ``startTime`` such as 5.0 counts as 0 in CityFlow, silently. Here it is a fault, or, with
-    ``accept_integral_floats``, means 5.
+    ``accept_integral_floats``, means 5. The same content again, as when several agents run on one demand, isn't parsed again.
     """
+    global _last
+    sha256, last = _sha256(path), _last
+    if last is not None and (sha256, accept_integral_floats) == last[:2] and road_index == last.road_index:
+        return last.flows
+    flows = _parse(path, road_index, accept_integral_floats)
+    if sha256 is not None:
+        _last = _Read(sha256, accept_integral_floats, road_index, flows)
+    return flows
+
+
+def _sha256(path: str | Path) -> bytes | None:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).digest()
+    except (OSError, ValueError):
+        return None  # reading it says why
+
+
+def _parse(path: str | Path, road_index: Mapping[str, int], accept_integral_floats: bool) -> tuple[Flow, ...]:
     root = Cursor(read_json(path), path)
     problems = Problems(path)
     flows = [problems.take(_flow, cursor, road_index, accept_integral_floats) for cursor in root.items()]

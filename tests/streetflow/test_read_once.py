@@ -11,10 +11,12 @@ import pytest
 from streetflow.control.controllers import MaxPressure
 from streetflow.control.environment import Environment
 from streetflow.engine.vehicles import vehicle_id, vehicle_numbers
+from streetflow.errors import InputError
 from streetflow.networks.catalogue import Network, network_of
 from streetflow.networks.generate_flow import Traffic
 from streetflow.networks.generate_roadnet import Grid
 from streetflow.networks.write import generated_network, write_network
+from streetflow.roadnet import flow as flow_file
 from streetflow.roadnet import reader
 
 
@@ -62,3 +64,32 @@ def test_ids_name_flow_and_ordinal(numbers: tuple[int, int], name: str) -> None:
 @pytest.mark.parametrize("name", ["", "flow_1", "flow__1", "flow_-1_2", "manually_pushed_x", "flow_1_²", " flow_1_2"])
 def test_what_is_no_id(name: str) -> None:
     assert vehicle_numbers(name) is None
+
+
+def test_a_demand_is_parsed_once_for_all_that_run_on_it(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And anew where its content has changed, even in the same instant and to the same length, or is read by other rules."""
+    parsed: list[str] = []
+    read_json = flow_file.read_json
+
+    def counting(path: str | Path) -> Any:
+        parsed.append(Path(path).name)
+        return read_json(path)
+
+    monkeypatch.setattr(flow_file, "read_json", counting)
+    monkeypatch.setattr(flow_file, "_last", None)
+    roads, file = reader.read_roadnet(network.roadnet_file).road_index, network.flow_files[0]
+    first = flow_file.read_flows(file, roads)
+    for features in ("release", "deployable"):
+        Environment(network, 0, features=features)
+    assert flow_file.read_flows(file, dict(roads)) is first and parsed == ["flow_0.json"]
+    flow_file.read_flows(file, roads, accept_integral_floats=True)
+    swapped = dict(zip(roads, reversed(roads.values()), strict=True))
+    assert flow_file.read_flows(file, swapped)[0].anchors != first[0].anchors and len(parsed) == 3
+    text = file.read_text()
+    before = flow_file.read_flows(file, roads)
+    file.write_text(text.replace('"minGap":2.5', '"minGap":3.5'))
+    assert flow_file.read_flows(file, roads)[0].kind.min_gap_m == 3.5 != before[0].kind.min_gap_m
+    file.write_text("[")
+    for _ in range(2):
+        with pytest.raises(InputError, match="not JSON"):
+            flow_file.read_flows(file, roads)

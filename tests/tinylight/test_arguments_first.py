@@ -24,6 +24,7 @@ BASES = {
     "flash": "--network Jinan",
     "train": "--network Jinan --out out.json",
     "table": "--networks Jinan,Hangzhou1",
+    "stress": "--network Jinan --agents SOTL",
     "make-network": "new --from Jinan --noise 60",
     "check": "Jinan",
     "plot": "log.csv",
@@ -91,6 +92,12 @@ MISSPELT = {
     ("table", "--work"): ("policy.json", ""),
     ("table", "--out"): ("none/table", ""),
     ("table", "--reference"): ("SOTLL", "SOTL"),
+    ("stress", "--network"): ("Jinn", "Jinan"),
+    ("stress", "--agents"): ("MaxQueue,SOLT", "SOTL"),
+    ("stress", "--columns"): ("as is,volum 1.3", "volume 1.3"),
+    ("stress", "--clearance"): ("al_red", "all_red"),
+    ("stress", "--work"): ("policy.json", ""),
+    ("stress", "--out"): ("none/scores", ""),
     ("make-network", "--from"): ("Jinn", "Jinan"),
     ("make-network", "--noise"): ("-1", ""),
     ("make-network", "--flows"): ("0", ""),
@@ -166,7 +173,7 @@ def test_a_baselines_options_are_looked_at_after_its_name(no_data: Path, capsys:
     assert capsys.readouterr().err.startswith("tinylight: --search-episodes: a baseline has the paper's settings")
 
 
-@pytest.mark.parametrize("command", ["evaluate", "replay", "hil", "cost", "train", "make-network"])
+@pytest.mark.parametrize("command", ["evaluate", "replay", "hil", "cost", "train", "make-network", "stress"])
 def test_sound_arguments_blame_the_data_set(command: str, no_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if command == "train":
         pytest.importorskip("torch", reason="torch is not installed (extra: train)")
