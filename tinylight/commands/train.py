@@ -45,9 +45,9 @@ def train(
         str,
         typer.Option(
             metavar="dqn|planned",
-            help="How TinyLight learns: dqn is the paper's Q-learning; planned learns from a planner that plays the actions out "
-            "on the exact engine, which is far better and faster. It takes --flow, --seed, --features, --clearance, "
-            "--kept-features, --max-parameters, --share, --log and --set.",
+            help="How TinyLight learns: dqn is the paper's Q-learning; planned learns from a planner that plays all actions "
+            "on the exact engine: better, and faster. It takes --flow, --seed, --features, --clearance, --kept-features, "
+            "--max-parameters, --share, --log and --set.",
         ),
     ] = DQN,
     flow: Annotated[int, typer.Option(metavar="K", min=0, help="Demand to train on: flow_K.json.")] = 0,
