@@ -9,7 +9,7 @@ from pathlib import Path
 
 from model.baselines.file import BaselineFile, is_baseline_file, load_baseline
 from model.planning.planner import Planner
-from model.policy.agent import PolicyAgent
+from model.policy.agent import PolicyAgent, SaturationCount
 from model.policy.file import Policy, load_policy
 from streetflow.control.clearance import require_clearance
 from streetflow.control.conditions import FINE, Conditions
@@ -41,6 +41,9 @@ class EvaluationRow:
     policy_sha256: str | None
     average_travel_time_s: float
     throughput_veh_per_min: float
+    decisions_beyond_range: int | None = None  # in which an input was beyond its range; None: not decided in integers
+    decisions_at_limit: int | None = None  # in which a hidden unit was at its limit
+    decisions: int | None = None  # in all: one at each light each time
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,7 @@ def evaluate(
         run(environment, controller)
         if at_end is not None:
             at_end(environment)
+        saturated: SaturationCount | None = getattr(controller, "saturated", None)
         rows.append(
             EvaluationRow(
                 network=network.name,
@@ -117,6 +121,9 @@ def evaluate(
                 policy_sha256=None if policy is None else policy.sha256,
                 average_travel_time_s=environment.average_travel_time_s(),
                 throughput_veh_per_min=environment.throughput_veh_per_min(),
+                decisions_beyond_range=None if saturated is None else saturated.inputs,
+                decisions_at_limit=None if saturated is None else saturated.units,
+                decisions=None if saturated is None else saturated.decisions,
             )
         )
         if progress is not None:
