@@ -80,6 +80,7 @@ class Unrolled:
         targets = _targets(HIDDEN1, hidden1, inputs)
         for row in range(h1):
             self._layer1_row(row, targets[row])
+            self._keep(HIDDEN1, row, targets[row])
         code.note("layer 2")
         self._fetch(targets, hidden1)
         free = [BRANCH.high, *(register for register in FILES if register not in hidden1 and register >= LEAST_IMMEDIATE)]
@@ -89,6 +90,7 @@ class Unrolled:
             zero_flag = self._sum(bias, TOTAL)
             high = bias + INPUT_MAX * sum(w for w in weights if w > 0)
             self._activate(targets[row], high, (layer2["multipliers"][row], layer2["shifts"][row]), zero_flag=zero_flag)
+            self._keep(HIDDEN2, row, targets[row])
         self._held = {}
         code.note("layer 3")
         self._fetch(targets, hidden2)
@@ -107,6 +109,14 @@ class Unrolled:
             if count > 1 + (THROUGH_RAM_CYCLES if register in outputs[:-1] else 0):
                 self.code.op("ldi", r(register), size)
                 self._held[size] = register
+
+    def _keep(self, array: str, unit: int, target: int | str) -> None:
+        """The activation's byte in RAM, for range.S, where it isn't there anyway."""
+        if target == SPARE:
+            load(self.code, PARTIAL[0], SPARE)
+            target = PARTIAL[0]
+        if isinstance(target, int):
+            store(self.code, f"{array}+{unit}", target)
 
     # Between layers
 
