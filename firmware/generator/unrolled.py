@@ -1,11 +1,10 @@
 """The kernel `unrolled`: straight-line assembly for one policy, its weights as immediates.
 
-Per intersection one piece of code. A layer's inputs lie in registers (what has no room, in RAM), and each row is summed by
-itself: exactly, in 24 bits, with partial sums of 16 bits where `grouping` proves that they suffice. A product is
-that of |w| and an activation, both unsigned, and is added or subtracted by the sign of w; zero weights cost nothing.
+Per intersection one piece of code. A layer's inputs lie in registers (what has no room, in RAM), and each row is summed by itself:
+exactly, in 24 bits, with partial sums of 16 bits where `grouping` proves that they suffice. A product is that of |w| and an
+activation, both unsigned, and is added or subtracted by the sign of w; zero weights cost nothing.
 
-Meaning as in model/policy/integer.py. The surroundings (registers saved, the pointer to the values) are
-firmware/src/avr/unrolled.S.
+Meaning as in model/policy/integer.py. What surrounds it is firmware/src/avr/unrolled.S.
 """
 
 from __future__ import annotations
@@ -113,8 +112,7 @@ class Unrolled:
     def _keep(self, array: str, unit: int, target: int | str) -> None:
         """The activation's byte in RAM, for range.S, where it isn't there anyway."""
         if target == SPARE:
-            load(self.code, PARTIAL[0], SPARE)
-            target = PARTIAL[0]
+            load(self.code, target := PARTIAL[0], SPARE)
         if isinstance(target, int):
             store(self.code, f"{array}+{unit}", target)
 
