@@ -108,7 +108,6 @@ def evaluate(
         run(environment, controller)
         if at_end is not None:
             at_end(environment)
-        saturated: SaturationCount | None = getattr(controller, "saturated", None)
         rows.append(
             EvaluationRow(
                 network=network.name,
@@ -121,14 +120,20 @@ def evaluate(
                 policy_sha256=None if policy is None else policy.sha256,
                 average_travel_time_s=environment.average_travel_time_s(),
                 throughput_veh_per_min=environment.throughput_veh_per_min(),
-                decisions_beyond_range=None if saturated is None else saturated.inputs,
-                decisions_at_limit=None if saturated is None else saturated.units,
-                decisions=None if saturated is None else saturated.decisions,
+                **_range_counts(controller),
             )
         )
         if progress is not None:
             progress(rows[-1])
     return rows
+
+
+def _range_counts(controller: Controller) -> dict[str, int]:
+    """The fields of a row on the integers' range; none where the controller doesn't decide in integers."""
+    count: SaturationCount | None = getattr(controller, "saturated", None)
+    if count is None:
+        return {}
+    return {"decisions_beyond_range": count.inputs, "decisions_at_limit": count.units, "decisions": count.decisions}
 
 
 def require_agent(agent: str | Path, *, integer: bool = False) -> None:

@@ -1,6 +1,6 @@
 """The kernel `unrolled`: straight-line assembly for one policy, its weights as immediates.
 
-Per intersection one piece of code. A layer's inputs lie in registers (what has no room, in RAM), and each row is summed by itself:
+Per intersection one piece of code. A layer's inputs lie in registers (or, without room, in RAM). Each row is summed by itself:
 exactly, in 24 bits, with partial sums of 16 bits where `grouping` proves that they suffice. A product is that of |w| and an
 activation, both unsigned, and is added or subtracted by the sign of w; zero weights cost nothing.
 
