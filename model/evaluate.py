@@ -9,7 +9,7 @@ from pathlib import Path
 
 from model.baselines.file import BaselineFile, is_baseline_file, load_baseline
 from model.planning.planner import Planner
-from model.policy.agent import PolicyAgent
+from model.policy.agent import PolicyAgent, SaturationCount
 from model.policy.file import Policy, load_policy
 from streetflow.control.clearance import require_clearance
 from streetflow.control.conditions import FINE, Conditions
@@ -41,6 +41,9 @@ class EvaluationRow:
     policy_sha256: str | None
     average_travel_time_s: float
     throughput_veh_per_min: float
+    decisions_beyond_range: int | None = None  # in which an input was beyond its range; None: not decided in integers
+    decisions_at_limit: int | None = None  # in which a hidden unit was at its limit
+    decisions: int | None = None  # in all: one at each light each time
 
 
 @dataclass(frozen=True)
@@ -117,11 +120,20 @@ def evaluate(
                 policy_sha256=None if policy is None else policy.sha256,
                 average_travel_time_s=environment.average_travel_time_s(),
                 throughput_veh_per_min=environment.throughput_veh_per_min(),
+                **_range_counts(controller),
             )
         )
         if progress is not None:
             progress(rows[-1])
     return rows
+
+
+def _range_counts(controller: Controller) -> dict[str, int]:
+    """The fields of a row on the integers' range; none where the controller doesn't decide in integers."""
+    count: SaturationCount | None = getattr(controller, "saturated", None)
+    if count is None:
+        return {}
+    return {"decisions_beyond_range": count.inputs, "decisions_at_limit": count.units, "decisions": count.decisions}
 
 
 def require_agent(agent: str | Path, *, integer: bool = False) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from firmware.generator.policy import JsonObject
+from firmware.generator.policy import JsonObject, span
 
 WEIGHT_EXCESS = 128  # the kernel reads weight + 128 as unsigned
 
@@ -12,7 +12,7 @@ WEIGHT_EXCESS = 128  # the kernel reads weight + 128 as unsigned
 def tables(part: JsonObject, prefix: str) -> list[str]:
     """The definitions, as policy.h describes them."""
     layer1, layer2, layer3 = part["layer1"], part["layer2"], part["layer3"]
-    scales = (f"{{{f['offset']}, {f['multiplier']}, {f['shift']}, {f['width']}}}" for f in part["features"])
+    scales = (f"{{{f['offset']}, {span(f)}, {f['multiplier']}, {f['shift']}, {f['width']}}}" for f in part["features"])
     return [
         array("struct feature_scale", f"{prefix}_scales", scales),
         _weights(f"{prefix}_layer1_weights", layer1["weights"]),
@@ -28,7 +28,7 @@ def tables(part: JsonObject, prefix: str) -> list[str]:
 
 def fields(part: JsonObject, prefix: str) -> dict[str, object]:
     """The descriptor's fields of this kernel."""
-    sizes = {"features": len(part["features"]), "hidden1": part["hidden"][0], "hidden2": part["hidden"][1]}
+    sizes = {"features": len(part["features"])}
     names = ["scales", *(f"layer{n}_{kind}" for n in (1, 2) for kind in ("weights", "biases", "requantise"))]
     return sizes | {name: f"{prefix}_{name}" for name in (*names, "layer3_weights", "layer3_biases")}
 

@@ -96,11 +96,16 @@ def tables_header(policy: JsonObject, kernel: str) -> str:
         prefix = f"policy_{number}"
         tables.append(c_tables.array("uint8_t", f"{prefix}_phases", part["phases"]))
         fields = {"inputs": n_inputs(part), "actions": len(part["phases"]), "phases": f"{prefix}_phases"}
+        fields |= {"hidden1": part["hidden"][0], "hidden2": part["hidden"][1]}
         if kernel == "c":
             tables += c_tables.tables(part, prefix)
             fields |= c_tables.fields(part, prefix)
         else:
             fields["kernel"] = f"kernel_{number}"
+            if kernel == "unrolled":
+                ranges = [byte for feature in part["features"] for byte in stream.range_bytes(feature)]
+                tables.append(c_tables.array("uint8_t", f"{prefix}_ranges", [*ranges, 0]))
+                fields["ranges"] = f"{prefix}_ranges"
             declared = "const FLASH uint8_t {}[]" if kernel == "table" else "void {}(void)"
             tables.append(f"extern {declared.format(fields['kernel'])};")
         rows.append("    {\n" + "\n".join(f"        .{name} = {value}," for name, value in fields.items()) + "\n    }")

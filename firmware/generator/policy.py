@@ -15,6 +15,7 @@ HELLO_REPLY_BYTES = 48
 DECIDE_REQUEST_BYTES = 4  # beside the values: flags, count, and the light's state
 LOGIT_BYTES = 3
 INPUT_MAX = 255  # activations are uint8
+INT16_MAX = (1 << 15) - 1
 SUM_LIMIT = 1 << 23  # every sum fits 24-bit two's complement
 PRODUCT_LIMIT = 1 << 32  # sum * multiplier + half fits 32 bits
 COUNT_LIMIT = 255  # the kernels count in bytes
@@ -126,6 +127,13 @@ def _check_requantisation(layer: JsonObject, highs: list[int], place: str) -> No
 def n_inputs(part: JsonObject) -> int:
     """Feature values that a request for this intersection carries."""
     return sum(feature["width"] for feature in part["features"])
+
+
+def span(feature: JsonObject) -> int:
+    """How far above the feature's offset its values may lie; what is further away, or below the offset, is beyond its range."""
+    half = (1 << feature["shift"]) >> 1
+    greatest = (((INPUT_MAX + 1) << feature["shift"]) - 1 - half) // feature["multiplier"]
+    return min(greatest, INT16_MAX - feature["offset"])
 
 
 def max_payload(policy: JsonObject) -> int:

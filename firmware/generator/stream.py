@@ -1,6 +1,6 @@
 """Data of the kernel `table` (firmware/src/avr/table.S): per intersection one run of bytes that it reads from front to back.
 
-    features   each: width, offset (2 bytes), multiplier (2), factor, window, limit (2); a 0 behind the last
+    features   each: width, offset (2 bytes), span (2), multiplier (2), factor, window; a 0 behind the last
     layers     each: matrices; a stage bit marks the last
 
 A layer's rows are cut into blocks of at most ROWS_MAX, so that their sums fit the registers. A block is one matrix (layer 1:
@@ -9,9 +9,9 @@ block's last matrix, except in layer 3, the rows' scales. A weight w is stored a
 if all biases of the firmware fit, else unchanged in three bytes.
 
 A shift is stored as a window and a factor: of the product's bytes p, `window` and `window` + 1 hold the result once they are
-multiplied by the power of two `factor` (0: there is no shift). `limit` is the greatest value (less offset) that does not
-saturate. A row's scale is multiplier and factor where the window is 1, as it nearly always is; else 0, window, multiplier,
-factor.
+multiplied by the power of two `factor` (0: there is no shift). `span` is the greatest value (less offset) that isn't clipped;
+range.S reads it too, and skips what is behind it. A row's scale is multiplier and factor where the window is 1, as it nearly
+always is; else 0, window, multiplier, factor.
 
 Inputs and activations lie in RAM. Before those of each feature and each layer are EXCESS_BYTES bytes: the excess of the sums
 over them.
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from firmware.generator.policy import INPUT_MAX, JsonObject, n_inputs
+from firmware.generator.policy import INPUT_MAX, JsonObject, n_inputs, span
 
 ROWS_MAX = 6
 FROM_EVEN, FROM_ODD, PLAIN, TOTALS, ADD, STORE, LAST = (1 << bit for bit in range(7))  # stage bits, as in table.S
@@ -73,9 +73,7 @@ def stream(part: JsonObject, bias_bytes: int) -> Iterator[int]:
     for feature in part["features"]:
         multiplier, shift = feature["multiplier"], feature["shift"]
         window, factor = _window(shift) if shift else (0, 0)
-        yield from (feature["width"], *_bytes(feature["offset"], 2), *_bytes(multiplier, 2), factor, window)
-        least_255 = -(-((INPUT_MAX << shift) - ((1 << shift) >> 1)) // multiplier)
-        yield from _bytes(min(least_255 - 1, 0xFFFF), 2)
+        yield from (*range_bytes(feature), *_bytes(multiplier, 2), factor, window)
     yield 0
     layer1, layer2, layer3 = part["layer1"], part["layer2"], part["layer3"]
     last = len(part["features"]) - 1
@@ -83,6 +81,11 @@ def stream(part: JsonObject, bias_bytes: int) -> Iterator[int]:
     yield from _layer(layer1["weights"], layer1["biases"], stages, layer1, bias_bytes)
     yield from _layer([layer2["weights"]], [layer2["biases"]], [FROM_ODD], layer2, bias_bytes)
     yield from _layer([layer3["weights"]], [layer3["biases"]], [FROM_EVEN | PLAIN | STORE], None, bias_bytes)
+
+
+def range_bytes(feature: JsonObject) -> tuple[int, ...]:
+    """Width, offset and span, as range.S reads them."""
+    return feature["width"], *_bytes(feature["offset"], 2), *_bytes(span(feature), 2)
 
 
 def _branch_stage(number: int, last: int) -> int:

@@ -1,11 +1,10 @@
 """The kernel `unrolled`: straight-line assembly for one policy, its weights as immediates.
 
-Per intersection one piece of code. A layer's inputs lie in registers (what has no room, in RAM), and each row is summed by
-itself: exactly, in 24 bits, with partial sums of 16 bits where `grouping` proves that they suffice. A product is
-that of |w| and an activation, both unsigned, and is added or subtracted by the sign of w; zero weights cost nothing.
+Per intersection one piece of code. A layer's inputs lie in registers (or, without room, in RAM). Each row is summed by itself:
+exactly, in 24 bits, with partial sums of 16 bits where `grouping` proves that they suffice. A product is that of |w| and an
+activation, both unsigned, and is added or subtracted by the sign of w; zero weights cost nothing.
 
-Meaning as in model/policy/integer.py. The surroundings (registers saved, the pointer to the values) are
-firmware/src/avr/unrolled.S.
+Meaning as in model/policy/integer.py. What surrounds it is firmware/src/avr/unrolled.S.
 """
 
 from __future__ import annotations
@@ -80,6 +79,7 @@ class Unrolled:
         targets = _targets(HIDDEN1, hidden1, inputs)
         for row in range(h1):
             self._layer1_row(row, targets[row])
+            self._keep(HIDDEN1, row, targets[row])
         code.note("layer 2")
         self._fetch(targets, hidden1)
         free = [BRANCH.high, *(register for register in FILES if register not in hidden1 and register >= LEAST_IMMEDIATE)]
@@ -89,6 +89,7 @@ class Unrolled:
             zero_flag = self._sum(bias, TOTAL)
             high = bias + INPUT_MAX * sum(w for w in weights if w > 0)
             self._activate(targets[row], high, (layer2["multipliers"][row], layer2["shifts"][row]), zero_flag=zero_flag)
+            self._keep(HIDDEN2, row, targets[row])
         self._held = {}
         code.note("layer 3")
         self._fetch(targets, hidden2)
@@ -107,6 +108,13 @@ class Unrolled:
             if count > 1 + (THROUGH_RAM_CYCLES if register in outputs[:-1] else 0):
                 self.code.op("ldi", r(register), size)
                 self._held[size] = register
+
+    def _keep(self, array: str, unit: int, target: int | str) -> None:
+        """The activation's byte in RAM, for range.S, where it isn't there anyway."""
+        if target == SPARE:
+            load(self.code, target := PARTIAL[0], SPARE)
+        if isinstance(target, int):
+            store(self.code, f"{array}+{unit}", target)
 
     # Between layers
 

@@ -5,6 +5,9 @@
 #include "frame.h"
 #include "policy.h"
 
+/* Counters of 16 bits, in the order of STATS; those of the range are in range.h. The first are frames by their outcome. */
+enum { GOOD_FRAMES, CRC_ERRORS, MALFORMED_FRAMES, RING_OVERRUNS, LINE_ERRORS, REPEATS, UNTOUCHED_RAM, STATIC_RAM, COUNTERS = 10 };
+
 /* All that lives from one request to the next. On the chip Y points to it all the time but in the kernel, so that what lies
  * in its first 64 bytes takes one word of code to read or write; a source file that includes this has no other use of Y.
  */
@@ -12,14 +15,7 @@ struct dispatch_state {
     struct { /* as STATS sends them */
         uint32_t decisions; /* computed since boot */
         uint32_t cycles_max;
-        uint16_t good;
-        uint16_t bad_crc;
-        uint16_t malformed;
-        uint16_t ring_overruns;
-        uint16_t line_errors;
-        uint16_t repeats;
-        uint16_t untouched_ram;
-        uint16_t static_ram;
+        uint16_t number[COUNTERS];
     } counters;
 
     struct { /* the last decision, kept with `inferred` so that a repeated request is answered again without new work */
@@ -57,6 +53,7 @@ register struct dispatch_state *dispatch __asm__("r28");
 MUST_USE bool dispatch_check(enum frame_status status);
 MUST_USE const uint8_t *dispatch_values(void);
 void dispatch_decided(uint24 cycles);
+void dispatch_count(uint8_t counter); /* up to 65535 */
 
 static inline const FLASH struct intersection *dispatch_intersection(void) {
     return &policy_intersections[POLICY_INTERSECTIONS > 1 ? dispatch->request.bytes[FRAME_AT_INTERSECTION] : 0];
@@ -64,5 +61,8 @@ static inline const FLASH struct intersection *dispatch_intersection(void) {
 
 /* Answers the frame that was checked last. */
 void dispatch_answer(void);
+
+/* Behind the answer to a decision that was computed: counts it if it has left the integers' range. */
+void dispatch_count_range(void);
 
 #endif

@@ -18,6 +18,11 @@ extern union decision_or_parts {
 } decision_or_parts __asm__("inferred");
 #define inferred (decision_or_parts.decision)
 
+/* The activations of its layers 1 and 2. The kernels in assembly have them too, under the same names. */
+#if KERNEL_ID == KERNEL_PORTABLE_C
+extern uint8_t hidden1[POLICY_HIDDEN1_MAX], hidden2[POLICY_HIDDEN2_MAX];
+#endif
+
 /* The logits' bytes as they go over the wire: 24 bits each, low byte first */
 #define LOGIT_BYTES 3
 #ifdef __AVR__
@@ -32,7 +37,7 @@ const uint8_t *inferred_logit_bytes(void);
 #if KERNEL_ID == KERNEL_PORTABLE_C
 void infer(const FLASH struct intersection *net, const uint8_t *values);
 #else
-/* The kernels in assembly use nearly all registers and save Y alone: main, the only caller, has few to keep. */
+/* The kernels in assembly use nearly all registers and restore Y alone: main, the only caller, has few to keep. */
 static inline void infer(const FLASH struct intersection *net, const uint8_t *values) {
     register const FLASH struct intersection *first __asm__("r24") = net;
     register const uint8_t *second __asm__("r22") = values;

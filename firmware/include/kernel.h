@@ -8,6 +8,13 @@
 #define KERNEL_TABLE 1
 #define KERNEL_UNROLLED 2
 
-#define INTERSECTION_KERNEL 4 /* offset in struct intersection; policy.c checks it */
+/* Offsets in struct intersection; policy.c checks them */
+#define INTERSECTION_HIDDEN 2
+#define INTERSECTION_KERNEL 6
+#if KERNEL_ID == KERNEL_TABLE
+#define INTERSECTION_RANGES INTERSECTION_KERNEL /* how its bytes begin */
+#else
+#define INTERSECTION_RANGES 8
+#endif
 
 #endif

@@ -9,15 +9,16 @@
 struct intersection {
     uint8_t inputs; /* feature values of a request */
     uint8_t actions;
+    uint8_t hidden1;
+    uint8_t hidden2;
     const FLASH uint8_t *phases; /* [actions] */
 #if KERNEL_ID == KERNEL_TABLE
     const FLASH uint8_t *kernel; /* all that the kernel reads, in order: firmware/generator/stream.py */
 #elif KERNEL_ID == KERNEL_UNROLLED
     void (*kernel)(void); /* for infer() only: it knows no calling convention */
+    const FLASH uint8_t *ranges; /* each feature's width, offset (2 bytes) and span (2); a 0 behind the last */
 #else
     uint8_t features; /* branches of layer 1 */
-    uint8_t hidden1;
-    uint8_t hidden2;
     const FLASH struct feature_scale *scales;             /* [features] */
     const FLASH uint8_t *layer1_weights;                  /* [features], [hidden1 / 2][width][2] each */
     const FLASH int24 *layer1_biases;                     /* [features], hidden1 (or 1 more) each */
@@ -38,6 +39,7 @@ struct intersection {
 /* q = min(255, (max(0, x - offset) * multiplier + half) >> shift), half = (1 << shift) / 2 */
 struct feature_scale {
     int16_t offset;
+    uint16_t span;       /* what is below the offset, or more than this above it, is beyond the feature's range */
     uint16_t multiplier; /* at most 32767 */
     uint8_t shift;       /* 0..16 */
     uint8_t width;       /* number of the feature's values */

@@ -6,11 +6,12 @@
 #include "flash_check.h"
 #include "infer.h"
 #include "policy.h"
+#include "range.h"
 #include "stack.h"
 #include "uart.h"
 
 #define FIRMWARE_MAJOR 2
-#define FIRMWARE_MINOR 0
+#define FIRMWARE_MINOR 1
 
 enum {
     TYPE_HELLO = 0x01,
@@ -60,6 +61,7 @@ struct dispatch_state dispatch_state;
 
 #define ANSWER_BYTES 6
 _Static_assert(offsetof(struct dispatch_state, last.logits_crc) <= 62, "what a word of code reaches");
+_Static_assert(RANGE_BEYOND == STATIC_RAM + 1 && RANGE_AT_LIMIT == COUNTERS - 1, "the last two of STATS");
 
 #define NOTHING_HELD UINT8_MAX
 #define DECISION_DUE UINT8_MAX /* in place of an error */
@@ -72,10 +74,11 @@ static const FLASH struct __attribute__((packed)) {
 } self = {FIRMWARE_MAJOR, FIRMWARE_MINOR,       KERNEL_ID,          MIN_GREEN_S,  BOARD_F_CPU_HZ,
           BOARD_BAUD,     POLICY_INTERSECTIONS, POLICY_MAX_PAYLOAD, POLICY_SHA256};
 
-ALONE static void count(uint16_t *counter) {
-    const uint16_t next = *counter + 1;
+ALONE void dispatch_count(uint8_t counter) {
+    uint16_t *number = dispatch->counters.number + counter;
+    const uint16_t next = *number + 1;
     if (next != 0) {
-        *counter = next;
+        *number = next;
     }
 }
 
@@ -101,8 +104,8 @@ static bool is_repeat(void) {
 
 /* Whether what was put, `length` bytes, is what the request means */
 static bool is_put(uint8_t length, const uint8_t *wanted_crc) {
-    const uint16_t crc = crc_of(decision_or_parts.parts, length);
-    return (uint8_t)crc == wanted_crc[0] && (uint8_t)(crc >> 8) == wanted_crc[1] && !dispatch->last.valid; /* else it is overwritten */
+    const uint16_t wanted = wanted_crc[0] | (uint16_t)wanted_crc[1] << 8;
+    return crc_of(decision_or_parts.parts, length) == wanted && !dispatch->last.valid; /* else it is overwritten */
 }
 
 /* What follows returns an enum error_code, with its detail in the state; ERROR_NONE for a request that can be answered. */
@@ -120,7 +123,7 @@ static uint8_t check_decide(uint8_t length, const FLASH struct intersection *net
         return ERROR_BAD_LENGTH;
     }
     if (is_repeat()) {
-        count(&dispatch->counters.repeats);
+        dispatch_count(REPEATS);
         return ERROR_NONE;
     }
     if ((flags & DECIDE_WAS_PUT) != 0 && !is_put(put_length, payload + DECIDE_VALUES)) {
@@ -138,11 +141,14 @@ static uint8_t check_decide(uint8_t length, const FLASH struct intersection *net
             dispatch->held_action = light[0];
         }
     }
+    if ((flags & DECIDE_WAS_PUT) != 0) { /* now: the decision overwrites its values */
+        range_count_inputs(net, decision_or_parts.parts);
+    }
     return DECISION_DUE;
 }
 
 /* Whether a part of `length` bytes, from `offset` on, lies in `room` bytes */
-ALONE static bool fits(uint8_t offset, uint8_t length, uint8_t room) {
+ALONE static uint8_t fits(uint8_t offset, uint8_t length, uint8_t room) {
     dispatch->error_detail = room;
     return length <= room && offset <= (uint8_t)(room - length);
 }
@@ -200,7 +206,7 @@ static uint8_t check_good(void) {
 }
 
 bool dispatch_check(enum frame_status status) {
-    uint16_t *counter = &dispatch->counters.good;
+    uint8_t outcome = GOOD_FRAMES;
     uint8_t error = (uint8_t)status;
     dispatch->error_detail = 0;
     if (status == FRAME_GOOD) {
@@ -208,23 +214,26 @@ bool dispatch_check(enum frame_status status) {
     } else if (status == FRAME_BAD_VERSION) {
         dispatch->error_detail = FRAME_VERSION;
     } else {
-        counter = &dispatch->counters.malformed;
+        outcome = MALFORMED_FRAMES;
         if (status == FRAME_BAD_CRC) {
-            counter = &dispatch->counters.bad_crc;
+            outcome = CRC_ERRORS;
         } else if (status == FRAME_TOO_LONG) {
             dispatch->error_detail = POLICY_MAX_PAYLOAD;
         }
     }
-    count(counter);
+    dispatch_count(outcome);
     dispatch->error = error;
-    return error == DECISION_DUE;
+    if (error != DECISION_DUE) {
+        return false;
+    }
+    dispatch->counters.decisions++;
+    return true;
 }
 
 void dispatch_decided(uint24 cycles) {
     dispatch->error = ERROR_NONE;
     dispatch->last.answer.cycles = cycles;
-    dispatch->counters.decisions++;
-    if (cycles > dispatch->counters.cycles_max) {
+    if (cycles > (uint24)dispatch->counters.cycles_max) {
         dispatch->counters.cycles_max = cycles;
     }
     const uint8_t *crc = request_crc();
@@ -260,10 +269,11 @@ static void answer_get(void) {
 }
 
 static void answer_stats(void) {
-    dispatch->counters.ring_overruns = uart_counters.ring_overruns;
-    dispatch->counters.line_errors = uart_counters.line_errors;
-    dispatch->counters.untouched_ram = stack_untouched_bytes();
-    dispatch->counters.static_ram = stack_static_bytes();
+    uint16_t *number = dispatch->counters.number;
+    number[RING_OVERRUNS] = uart_counters.ring_overruns;
+    number[LINE_ERRORS] = uart_counters.line_errors;
+    number[UNTOUCHED_RAM] = stack_untouched_bytes();
+    number[STATIC_RAM] = stack_static_bytes();
     frame_put_bytes(&dispatch->counters, sizeof dispatch->counters);
 }
 
@@ -283,4 +293,13 @@ void dispatch_answer(void) {
         answer_stats();
     }
     frame_end();
+}
+
+void dispatch_count_range(void) {
+    const FLASH struct intersection *net = dispatch_intersection();
+    const uint8_t *payload = dispatch->request.bytes + FRAME_AT_PAYLOAD;
+    if ((payload[DECIDE_FLAGS] & DECIDE_WAS_PUT) == 0) {
+        range_count_inputs(net, payload + DECIDE_VALUES);
+    }
+    range_count_units(net);
 }

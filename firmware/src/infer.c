@@ -20,8 +20,8 @@
 #define PAIRS(rows) (((rows) + 1) / 2) /* tables of an odd number of rows end with a row of zeros */
 
 static uint8_t scaled[POLICY_WIDTH_MAX];        /* the inputs of the current feature, uint8 */
-static uint8_t hidden1[POLICY_HIDDEN1_MAX];     /* the activations */
-static uint8_t hidden2[POLICY_HIDDEN2_MAX];
+uint8_t hidden1[POLICY_HIDDEN1_MAX];
+uint8_t hidden2[POLICY_HIDDEN2_MAX];
 static int24 branches[POLICY_HIDDEN1_MAX];      /* layer 1: sum of the branches so far */
 static int24 sums[2 * PAIRS(POLICY_ROWS_MAX)];  /* of the rows of the current layer */
 

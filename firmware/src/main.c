@@ -25,6 +25,12 @@ static inline void decide(void) {
     dispatch_decided(cycles);
 }
 
+static inline void answer(void) {
+    if (!FAULT_SWALLOWS_REPLY()) {
+        dispatch_answer();
+    }
+}
+
 int main(void) {
 #ifdef __AVR__
     dispatch = &dispatch_state;
@@ -44,9 +50,10 @@ int main(void) {
         }
         if (dispatch_check(status)) {
             decide();
-        }
-        if (!FAULT_SWALLOWS_REPLY()) {
-            dispatch_answer();
+            answer();
+            dispatch_count_range();
+        } else {
+            answer();
         }
         frame_reader_reset(&dispatch->request);
     }

@@ -24,7 +24,8 @@ from streetflow.control.environment import Environment
 class DecisionRecord:
     """One decision of one intersection. Times in microseconds on the board's clock; None where nothing came back
     (`response_us` also as `hil.wire.link.Decision` has it). `logits` are the expected ones where their CRC is the chip's,
-    unless the run fetches all; empty where they could not be fetched."""
+    unless the run fetches all; empty where they could not be fetched. `beyond_range` and `at_limit` are the reference's: an
+    input is beyond its range, a hidden unit at its limit (model/policy/integer.py)."""
 
     decision: int
     intersection: str
@@ -34,6 +35,8 @@ class DecisionRecord:
     expected_logits: tuple[int, ...]
     phase: int | None
     expected_phase: int
+    beyond_range: bool
+    at_limit: bool
     compute_cycles: int | None
     response_us: float | None
     round_trip_us: float | None
@@ -43,6 +46,11 @@ class DecisionRecord:
     @property
     def answered(self) -> bool:
         return self.fault is None
+
+    @property
+    def saturated(self) -> bool:
+        """Whether anything has left the integers' range."""
+        return self.beyond_range or self.at_limit
 
     @property
     def usable(self) -> bool:
@@ -82,6 +90,8 @@ class Expected(TypedDict):
     expected_action: int
     expected_logits: tuple[int, ...]
     expected_phase: int
+    beyond_range: bool
+    at_limit: bool
 
 
 class Seat(NamedTuple):
@@ -122,12 +132,15 @@ def run_closed_loop(
             lights = [Light(int(action), int(green_s)) for action, green_s in shown]
         step = []
         for n, (seat, inference, intersection) in enumerate(zip(seats, inferences, environment.intersections, strict=True)):
+            assert inference.saturation is not None
             expected = Expected(
                 decision=environment.decision,
                 intersection=intersection.id,
                 expected_action=int(actions[n]),
                 expected_logits=tuple(inference.logits.tolist()),
                 expected_phase=int(intersection.phases[actions[n]]),
+                beyond_range=bool(inference.saturation.inputs),
+                at_limit=bool(inference.saturation.units),
             )
             step.append(_decide(seat, inference.inputs.tolist(), lights[n], expected, logits))
         chosen = [record.action if record.usable else environment.current_action[n] for n, record in enumerate(step)]

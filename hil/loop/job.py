@@ -17,6 +17,7 @@ from hil.loop.closed_loop import DecisionRecord, LoopResult, Seat, run_closed_lo
 from hil.loop.faults_on_purpose import FaultyBoard
 from hil.loop.job_settings import JobSettings
 from hil.loop.latency import line_time_us, most_decision_cycles
+from hil.loop.range_counts import chip_range, expected_range, read_range
 from hil.loop.verdict import (
     FLASH_LIMIT_BYTES,
     SRAM_LIMIT_BYTES,
@@ -28,6 +29,7 @@ from hil.loop.verdict import (
     check_latency,
     check_line,
     check_ram,
+    check_range,
     check_stack,
     check_traffic,
     latency_figures,
@@ -259,6 +261,7 @@ def _judge(
         Seat(links[0], number) if len(chips) == 1 else Seat(links[number], 0) for number in range(len(policy.intersections))
     ]
 
+    before = [read_range(link) if job.faults is None else None for link in links]
     made = 0
 
     def report(step: Sequence[DecisionRecord]) -> None:
@@ -271,6 +274,7 @@ def _judge(
     stack_bytes = _stack_bytes(links, footprint)
     counters = Counters.sum(link.counters for link in links)
     injected = dict(sum((chip.board.injected for chip in chips if isinstance(chip.board, FaultyBoard)), Counter()))
+    ranges = [chip_range(link, then, _of(link, seats, result)) for link, then in zip(links, before, strict=True)]
     reference = run_reference(job.environment(policy), policy, policy_file=file)
     checks = [
         handshake,
@@ -280,12 +284,19 @@ def _judge(
         check_ram(footprint, stack_bytes),
         check_stack(footprint, stack_bytes),
         check_equality(result, job.logits),
+        check_range(result, ranges),
         check_traffic(result, reference),
     ]
     figures = _figures(job, result, reference, footprint, stack_bytes)
     figures["link"] = asdict(counters)
     figures["faults"] = injected
+    figures["range"] = expected_range(result.records)._asdict()
     return Verdict(checks, provenance, figures, result.records)
+
+
+def _of(link: Link, seats: Sequence[Seat], result: LoopResult) -> list[DecisionRecord]:
+    """The decisions that were asked of one chip; each step has one of each seat."""
+    return [record for number, record in enumerate(result.records) if seats[number % len(seats)].link is link]
 
 
 def _slowest_cycles(links: Sequence[Link], result: LoopResult) -> int:

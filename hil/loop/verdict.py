@@ -4,7 +4,8 @@ A claim that a board cannot show (compute cycles of a host build, say) is "not m
 and is printed as such.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
@@ -13,12 +14,14 @@ from rich.table import Table
 from hil.build.footprint import Footprint
 from hil.loop.closed_loop import DecisionRecord, LoopResult
 from hil.loop.latency import LatencyStats
+from hil.loop.range_counts import ChipRange, RangeCount, expected_range
 from hil.wire.exchange import Counters
 from hil.words import counted, named
 
 LATENCY_BUDGET_US = 100_000  # a decision must be in hand within 0.1 s (paper, section 4.5)
 FLASH_LIMIT_BYTES = 32_768 - 512  # ATmega328P less the Uno's bootloader
 SRAM_LIMIT_BYTES = 2_048
+SATURATED_LIMIT = 0.01  # share of the decisions that may leave the integers' range
 
 Outcome = Literal["pass", "fail", "not measured"]
 
@@ -176,6 +179,31 @@ def check_equality(result: LoopResult, logits: bool = False) -> Check:
         detail = f"first at decision {first.decision}, {first.intersection}: {first.logits} for {first.expected_logits}"
     limit = "all, every logit" if logits else "all, logits' CRC"
     return Check("equality", outcome, f"{answered - unequal} of {total} decisions", limit, detail)
+
+
+def check_range(result: LoopResult, chips: Sequence[ChipRange]) -> Check:
+    """The chips have counted as many decisions that leave the integers' range as the reference, and those are few."""
+    limit = f"chip's count = host's, <= {SATURATED_LIMIT:.0%}"
+    total, expected = len(result.records), expected_range(result.records)
+    saturated = Counter(record.intersection for record in result.records if record.saturated)
+    count = saturated.total()
+    measured = f"left in {count} of {total} decisions"
+    detail = f"inputs beyond range in {expected.beyond_range}, units at their limit in {expected.at_limit}"
+    if count:
+        (light, most), *_ = saturated.most_common(1)
+        detail += f"; most at {light}: {most}"
+    fault = next((chip.fault for chip in chips if chip.fault), None)
+    if fault is not None:
+        return Check("range", "not measured", "-", limit, f"{fault}; {detail}" if count else fault)
+    for chip in chips:
+        if chip.counted != chip.expected:
+            return Check("range", "fail", f"chip {_counts(chip.counted)}, host {_counts(chip.expected)}", limit, detail)
+    outcome: Outcome = "pass" if total and count <= SATURATED_LIMIT * total else "fail"
+    return Check("range", outcome, measured, limit, detail if count else "")
+
+
+def _counts(count: RangeCount | None) -> str:
+    return "-" if count is None else f"{count.beyond_range} beyond, {count.at_limit} at limit of {count.decisions}"
 
 
 def check_traffic(result: LoopResult, reference: LoopResult) -> Check:

@@ -25,9 +25,10 @@ MAX_FRAME_BYTES = HEADER_BYTES + MAX_PAYLOAD_BYTES + CRC_BYTES + 2
 WITH_LIGHT = 0x02  # DECIDE flags
 VALUES_WERE_PUT = 0x04
 
-HELLO_REPLY_BYTES, DECIDE_REPLY_BYTES, STATS_REPLY_BYTES = 48, 8, 24  # payload
+HELLO_REPLY_BYTES, DECIDE_REPLY_BYTES, STATS_REPLY_BYTES = 48, 8, 28  # payload
 DECIDE_BYTES = 4  # of a DECIDE request beside its values: flags, count, the light's state
 PARTS_SINCE = (1, 2)  # firmware version that knows PUT and GET
+COUNTER_MAX = 65_535  # STATS: where counters of 16 bits stop
 GREEN_S_MAX = 255  # of a light's state: this long, or longer
 
 
@@ -137,7 +138,7 @@ class DecideReply:
 
 @dataclass(frozen=True)
 class StatsReply:
-    """The chip's counters (24 bytes); 16-bit ones stop at 65535."""
+    """The chip's counters (28 bytes); 16-bit ones stop at 65535."""
 
     decisions: int
     largest_compute_cycles: int
@@ -149,6 +150,8 @@ class StatsReply:
     repeats_served: int
     untouched_ram_bytes: int
     static_ram_bytes: int
+    beyond_range: int | None = None  # decisions with an input beyond its range; None: firmware before 2.1 (24 bytes)
+    at_limit: int | None = None  # decisions with a hidden unit at its limit
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,8 @@ class ErrorReply:
 _HELLO = struct.Struct("<BBBBIIBB32sBB")
 _DECIDE = struct.Struct("<BBB3sH")
 _LOGIT_BYTES = 3
-_STATS = struct.Struct("<IIHHHHHHHH")
+_STATS = struct.Struct("<IIHHHHHHHHHH")
+_STATS_BEFORE_2_1 = struct.Struct("<IIHHHHHHHH")
 
 
 def checksum(content: bytes) -> int:
@@ -302,13 +306,14 @@ def decode_decide_reply(payload: bytes) -> DecideReply:
 
 
 def encode_stats_reply(reply: StatsReply) -> bytes:
-    """Payload of a STATS reply."""
-    return _STATS.pack(*(getattr(reply, name) for name in StatsReply.__dataclass_fields__))
+    """Payload of a STATS reply; without the last two counters, as older firmware sends it."""
+    counters = [counter for name in StatsReply.__dataclass_fields__ if (counter := getattr(reply, name)) is not None]
+    return (_STATS if reply.at_limit is not None else _STATS_BEFORE_2_1).pack(*counters)
 
 
 def decode_stats_reply(payload: bytes) -> StatsReply:
-    """Raises MalformedFrame unless it has 24 bytes."""
-    return StatsReply(*_unpack(_STATS, payload, "STATS"))
+    """Raises MalformedFrame unless it has 28 bytes, or the 24 of older firmware."""
+    return StatsReply(*_unpack(_STATS_BEFORE_2_1 if len(payload) == _STATS_BEFORE_2_1.size else _STATS, payload, "STATS"))
 
 
 def encode_error_reply(reply: ErrorReply) -> bytes:

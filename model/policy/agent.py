@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from model.policy.file import IntersectionPolicy, Policy
 from model.policy.float_policy import FloatPolicy
 from model.policy.inputs import gather_inputs, input_indices
-from model.policy.integer import IntegerPolicy
+from model.policy.integer import IntegerPolicy, Saturation
 from streetflow.control.environment import Environment
 from streetflow.control.features import FEATURES, find_feature
 from streetflow.errors import InputError
@@ -22,6 +23,7 @@ class Inference(NamedTuple):
 
     inputs: npt.NDArray[np.int64]  # [n_inputs]: the kept features' integers
     logits: npt.NDArray[np.int32] | npt.NDArray[np.float32]  # [A]
+    saturation: Saturation | None = None  # None in float, which has no range to leave
 
     @property
     def action(self) -> int:
@@ -29,12 +31,28 @@ class Inference(NamedTuple):
         return int(np.argmax(self.logits))
 
 
+@dataclass
+class SaturationCount:
+    """Decisions (of one light each), and those in which something has left the integers' range."""
+
+    decisions: int = 0
+    inputs: int = 0  # with at least one input beyond its range
+    units: int = 0  # with at least one unit at its limit
+
+    def add(self, saturation: Saturation) -> None:
+        self.decisions += 1
+        self.inputs += bool(saturation.inputs)
+        self.units += bool(saturation.units)
+
+
 class PolicyAgent:
-    """Decides at all intersections of the policy's network. `features`: those that some intersection keeps."""
+    """Decides at all intersections of the policy's network. `features`: those that some intersection keeps. `saturated`:
+    counts since the run began, None where it decides in float."""
 
     def __init__(self, policy: Policy, *, integer: bool, source: str = "policy") -> None:
         """source: the policy's file name, for errors. InputError for a policy that can't decide."""
-        self.policy, self.source = policy, source
+        self.policy, self.source, self.integer = policy, source, integer
+        self.saturated: SaturationCount | None = None
         self.features = kept_features(policy, source)
         try:
             make = IntegerPolicy if integer else FloatPolicy
@@ -44,6 +62,7 @@ class PolicyAgent:
 
     def reset(self, environment: Environment) -> None:
         """Prepares for a run; InputError if the policy isn't one for this environment."""
+        self.saturated = SaturationCount() if self.integer else None
         parts = check_policy_fits(self.policy, environment, self.source)
         names, width = environment.feature_names, environment.max_width
         environment.feature_columns(self.features)
@@ -62,7 +81,19 @@ class PolicyAgent:
     def infer(self, observation: npt.NDArray[np.int32]) -> list[Inference]:
         """The same with inputs and logits, one inference an intersection."""
         inputs = [gather_inputs(seen, indices) for seen, indices in zip(observation, self._indices, strict=True)]
-        return [Inference(x, decider.logits(x)) for decider, x in zip(self._deciders, inputs, strict=True)]
+        inferences = [_inference(decider, x) for decider, x in zip(self._deciders, inputs, strict=True)]
+        if self.saturated is not None:
+            for each in inferences:
+                assert each.saturation is not None
+                self.saturated.add(each.saturation)
+        return inferences
+
+
+def _inference(decider: IntegerPolicy | FloatPolicy, x: npt.NDArray[np.int64]) -> Inference:
+    if isinstance(decider, FloatPolicy):
+        return Inference(x, decider.logits(x))
+    activations = decider.activations(x)
+    return Inference(x, activations.logits, decider.saturation(x, activations))
 
 
 def kept_features(policy: Policy, source: str) -> list[str]:

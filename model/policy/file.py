@@ -26,6 +26,7 @@ FORMAT = "tinylight-policy"
 VERSION = 1
 
 INPUT_MAX = 255  # uint8 activations
+INT16_MAX = (1 << 15) - 1  # the greatest feature value
 ACCUMULATOR_LIMIT = 1 << 23  # any sum of products, bias included, stays inside 24-bit two's complement
 PHASES = 256  # numbers of phases are bytes
 CHIP_INPUTS = 98  # of one intersection: 2 bytes each in a request's frame of at most 200 bytes
@@ -54,6 +55,13 @@ class FeatureInput(_Part):
     offset: Annotated[int, Field(ge=-(1 << 15), le=(1 << 15) - 1, strict=True)]
     multiplier: Annotated[int, Field(ge=1, le=(1 << 15) - 1, strict=True)]
     shift: Annotated[int, Field(ge=0, le=16, strict=True)]
+
+    @property
+    def covered(self) -> tuple[int, int]:
+        """The least and the greatest int16 value that isn't clipped; what lies outside is beyond its range."""
+        half = (1 << self.shift) >> 1
+        greatest = self.offset + (((INPUT_MAX + 1) << self.shift) - 1 - half) // self.multiplier
+        return self.offset, min(greatest, INT16_MAX)
 
 
 class BranchLayer(_Part):

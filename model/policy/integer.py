@@ -14,6 +14,12 @@ The policy file's loader has proved that no sum here leaves 24 bits and no produ
 numpy's int64 is exact. The steps are functions of their own, since the quantisation (`model/quantise/quantise.py`) goes through
 them as it chooses each layer's integers.
 
+Two things can make the integers decide otherwise than the float network, and both are told of every inference (`Saturation`):
+
+    beyond    an input is beyond its range: x < offset, or ((x - offset) * multiplier + round) >> shift exceeds 255, so that
+              it is clipped (`FeatureInput.covered` has the limits)
+    at limit  a unit of h1 or h2 is 255; the quantiser leaves headroom, so that no state it was shown takes one so far
+
 Layer 1 has a ReLU per branch, as the paper's o_J = sum_i alpha_i ReLU(Linear(o_i)); after the extraction alpha is 1.
 """
 
@@ -40,6 +46,13 @@ class Activations(NamedTuple):
     logits: Int32  # [A]
 
 
+class Saturation(NamedTuple):
+    """What has left the integers' range in one inference (of a batch: bool[B] each)."""
+
+    inputs: npt.NDArray[np.bool_] | np.bool_  # at least one input is beyond its range
+    units: npt.NDArray[np.bool_] | np.bool_  # at least one unit of layer 1 or 2 is at its limit
+
+
 class IntegerPolicy:
     """One intersection's policy in integers. `x` is int[n_inputs] (or int[B, n_inputs]): the kept features
     one after the other."""
@@ -51,6 +64,8 @@ class IntegerPolicy:
         self._offset = np.repeat([feature.offset for feature in part.features], widths).astype(np.int64)
         self._multiplier = np.repeat([feature.multiplier for feature in part.features], widths).astype(np.int64)
         self._shift = np.repeat([feature.shift for feature in part.features], widths).astype(np.int64)
+        covered = [feature.covered for feature in part.features]
+        self._least, self._greatest = (np.repeat(limits, widths) for limits in zip(*covered, strict=True))
         ends = np.cumsum(widths)
         self._slices = [slice(int(end - width), int(end)) for end, width in zip(ends, widths, strict=True)]
         self._w1 = [np.array(branch, dtype=np.int64) for branch in part.layer1.weights]
@@ -80,6 +95,11 @@ class IntegerPolicy:
         h1 = requantise(branch_sums([q[..., columns] for columns in self._slices], self._w1, self._b1), self._m1, self._sh1)
         h2 = requantise(branch_sums([h1], [self._w2], [self._b2]), self._m2, self._sh2)
         return Activations(q, h1, h2, (h2 @ self._w3.T + self._b3).astype(np.int32))
+
+    def saturation(self, x: npt.NDArray[np.integer], activations: Activations) -> Saturation:
+        """What has left its range in the inference of x int[n_inputs] or int[B, n_inputs] that gave these activations."""
+        beyond = ((x < self._least) | (x > self._greatest)).any(axis=-1)
+        return Saturation(beyond, np.maximum(activations.h1.max(axis=-1), activations.h2.max(axis=-1)) == INPUT_MAX)
 
     def logits(self, x: npt.ArrayLike) -> Int32:
         """int32[A] for x int[n_inputs]; int32[B, A] for x int[B, n_inputs]."""

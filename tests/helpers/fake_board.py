@@ -23,7 +23,7 @@ from hil.wire.protocol import (
 
 SHA256 = "ab" * 32
 HELLO = HelloReply((1, 1), 0, 0, 16_000_000, 115_200, 2, 48, SHA256, 1, 1)
-STATS = StatsReply(3, 21_000, 9, 1, 2, 0, 0, 1, 1500, 300)
+STATS = StatsReply(3, 21_000, 9, 1, 2, 0, 0, 1, 1500, 300, 4, 2)
 LOGITS = (-5, 7, 1 << 20, -(1 << 22))
 DECISION = DecideReply(2, 4, 21_313, len(LOGITS), logits_checksum(LOGITS))
 ANSWER_TIME_US = 2_000.0  # from a request's end to the reply's start

@@ -152,12 +152,19 @@ def test_the_hello_reply_byte_by_byte() -> None:
 
 
 def test_the_stats_reply_byte_by_byte() -> None:
-    payload = b"\x01\x00\x00\x80\x02\x00\x00\x00" + b"".join(bytes((n, n)) for n in range(3, 11))
+    payload = b"\x01\x00\x00\x80\x02\x00\x00\x00" + b"".join(bytes((n, n)) for n in range(3, 13))
     reply = protocol.decode_stats_reply(payload)
-    assert reply == StatsReply(0x80000001, 2, *(n * 0x101 for n in range(3, 11)))
+    assert reply == StatsReply(0x80000001, 2, *(n * 0x101 for n in range(3, 13)))
     assert reply.untouched_ram_bytes == 0x0909
     assert reply.static_ram_bytes == 0x0A0A
+    assert (reply.beyond_range, reply.at_limit) == (0x0B0B, 0x0C0C)
     assert protocol.encode_stats_reply(reply) == payload
+    older = protocol.decode_stats_reply(payload[:24])
+    assert (older.static_ram_bytes, older.beyond_range, older.at_limit) == (0x0A0A, None, None)
+    assert protocol.encode_stats_reply(older) == payload[:24]
+    for wrong in (payload[:26], payload + b"\0"):
+        with pytest.raises(MalformedFrame, match="not 28"):
+            protocol.decode_stats_reply(wrong)
 
 
 def test_the_decide_reply_byte_by_byte() -> None:

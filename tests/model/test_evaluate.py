@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from model import pretrained_policy
 from model.evaluate import evaluate
 from model.policy.agent import PolicyAgent
 from model.policy.file import IntersectionPolicy, Policy, load_policy, save_policy
@@ -68,13 +69,49 @@ def test_integer_agent_decides_as_the_reference_on_what_it_saw() -> None:
     for _ in range(environment.n_decisions):
         actions, inferences = agent.act(observation), agent.infer(observation)
         assert actions.tolist() == [each.act(seen.inputs) for each, seen in zip(reference, inferences, strict=True)]
-        for intersection, (x, logits) in zip(environment.intersections, inferences, strict=True):
+        for intersection, (x, logits, _) in zip(environment.intersections, inferences, strict=True):
             assert len(logits) == intersection.action_count
             counts = environment.engine.lane_vehicle_counts()[list(intersection.in_lanes)]
             assert x[: len(counts)].tolist() == counts.tolist()
             lanes_seen += int(counts.sum())
         observation, _, _ = environment.step(actions)
     assert lanes_seen > 0
+
+
+def test_decisions_that_leave_the_integers_range_are_counted_run_by_run(tmp_path: Path) -> None:
+    """As one counts them by hand from the same states; in float and for a rule there is no such count."""
+    policy = fitting_policy("arterial")
+    environment = Environment("arterial", 1, features=PolicyAgent(policy, integer=True).features)
+    agent = PolicyAgent(policy, integer=True)
+    seen: list[tuple[bool, bool]] = []
+    observation, done = environment.reset(), False
+    agent.reset(environment)
+    while not done:
+        inferences = agent.infer(observation)
+        for part, each in zip(policy.intersections, inferences, strict=True):
+            limits = [feature.covered for feature in part.features for _ in range(feature.width)]
+            inside = all(low <= x <= high for x, (low, high) in zip(each.inputs.tolist(), limits, strict=True))
+            activations = IntegerPolicy(part).activations(each.inputs)
+            seen.append((not inside, 255 in activations.h1 or 255 in activations.h2))
+        observation, _, done = environment.step(np.array([each.action for each in inferences]))
+    beyond, at_limit = map(sum, zip(*seen, strict=True))
+    assert beyond > 0 and 0 < at_limit < len(seen) == 3 * environment.n_decisions
+    rows = evaluate("arterial", policy, [0, 1], integer=True)
+    assert (rows[1].decisions_beyond_range, rows[1].decisions_at_limit, rows[1].decisions) == (beyond, at_limit, len(seen))
+    assert rows[0].decisions == rows[1].decisions
+    for row in (*evaluate("arterial", "SOTL", [1]), *evaluate("crossing", pretrained_policy("crossing"), [1])):
+        assert row.decisions_beyond_range is row.decisions_at_limit is row.decisions is None
+
+
+def test_evaluate_says_how_often_the_integers_left_their_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "policy.json", tmp_path / "out.json"
+    save_policy(fitting_policy("arterial"), file)
+    command = ("evaluate", "--network", "arterial", "--agent", str(file), "--flows", "0")
+    assert tinylight(*command, "--integer", "--json", str(out)) == 0
+    (row,) = json.loads(out.read_text())
+    beyond, at_limit = row["decisions_beyond_range"], row["decisions_at_limit"]
+    said = f"of {row['decisions']} decisions, inputs beyond their range in {beyond} "
+    assert said in (shown := capsys.readouterr().out) and f"units at their limit in {at_limit} (" in shown
 
 
 def test_evaluate_equals_a_run_by_hand() -> None:

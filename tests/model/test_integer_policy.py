@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.policy.file import ACCUMULATOR_LIMIT, PRODUCT_LIMIT, IntersectionPolicy
+from model.policy.file import ACCUMULATOR_LIMIT, PRODUCT_LIMIT, FeatureInput, IntersectionPolicy
 from model.policy.float_policy import FloatPolicy, GroupWeights
 from model.policy.integer import IntegerPolicy
 from model.policy.synthetic import random_intersection
@@ -93,6 +93,44 @@ def test_a_tie_goes_to_the_lowest_action() -> None:
 def test_wrong_inputs_are_refused(x: list, fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
         IntegerPolicy(random_intersection(0)).logits(x)
+
+
+# --- what leaves its range ---
+
+ALL_INT16 = np.arange(-(1 << 15), 1 << 15)
+SCALES = [(0, 1, 0), (-39, 2, 0), (0, 255, 8), (5, 32767, 16), (-32768, 1, 8), (-300, 20_000, 16), (32767, 3, 1), (0, 1, 16)]
+
+
+def is_beyond(x: int, offset: int, multiplier: int, shift: int) -> bool:
+    """As the definition has it, one value at a time."""
+    return x < offset or ((x - offset) * multiplier + ((1 << shift) >> 1)) >> shift > 255
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_what_a_feature_covers_is_what_is_not_clipped(scale: tuple[int, int, int]) -> None:
+    offset, multiplier, shift = scale
+    feature = FeatureInput(name="f", width=1, lsb_per_unit=1, offset=offset, multiplier=multiplier, shift=shift)
+    least, greatest = feature.covered
+    inside = [x for x in ALL_INT16.tolist() if not is_beyond(x, *scale)]
+    assert inside == list(range(least, greatest + 1))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_saturation_is_told_of_every_inference(seed: int) -> None:
+    part = random_intersection(seed, widths=(5, 3), hidden=(4, 3))
+    scaled = {"offset": -20, "multiplier": 1, "shift": 0}
+    part = part.model_copy(update={"features": [feature.model_copy(update=scaled) for feature in part.features]})
+    policy, rng = IntegerPolicy(part), np.random.default_rng(seed)
+    x = np.concatenate([rng.integers(-20, high, (100, 8)) for high in (0, 236, 240)])
+    activations = policy.activations(x)
+    saturation = policy.saturation(x, activations)
+    scales = [(f.offset, f.multiplier, f.shift) for f in part.features for _ in range(f.width)]
+    beyond = [any(is_beyond(value, *scale) for value, scale in zip(row, scales, strict=True)) for row in x.tolist()]
+    at_limit = [255 in (*h1, *h2) for h1, h2 in zip(activations.h1.tolist(), activations.h2.tolist(), strict=True)]
+    assert saturation.inputs.tolist() == beyond and saturation.units.tolist() == at_limit
+    assert len(set(beyond)) == len(set(at_limit)) == 2
+    for row, *expected in zip(x, beyond, at_limit, strict=True):
+        assert list(policy.saturation(row, policy.activations(row))) == expected
 
 
 # --- quantiser ---

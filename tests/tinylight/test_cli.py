@@ -337,6 +337,33 @@ def test_networks_lists_the_built_in_ones(tmp_path: Path) -> None:
     assert {"crossing", "arterial"} <= {row["network"] for row in json.loads(out.read_text())}
 
 
+def test_size_shows_the_ranges_that_the_integers_cover(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the feature's unit, one row for each feature and range."""
+    from model.policy.file import save_policy
+    from model.policy.synthetic import random_intersection, random_policy
+
+    parts = []
+    for n, multiplier in enumerate((1, 1, 2)):
+        part = random_intersection(n, intersection_id=f"light_{n}", widths=(4, 1), n_phases=2)
+        first = {"name": "inlane_2_num_vehicle", "offset": 0, "multiplier": multiplier, "shift": 0}
+        second = {"name": "inlane_2_delay", "lsb_per_unit": 256, "offset": -128, "multiplier": 1, "shift": 6}
+        inputs = [f.model_copy(update=update) for f, update in zip(part.features, (first, second), strict=True)]
+        parts.append(part.model_copy(update={"features": inputs}))
+    file, out = tmp_path / "policy.json", tmp_path / "size.json"
+    save_policy(random_policy(parts), file)
+    assert tinylight("size", "--policy", str(file), "--kernel", "table", "--json", str(out)) == 0
+    ranges = json.loads(out.read_text())["ranges"]
+    delay = (256 * 64 - 1 - 32 - 128) / 256
+    assert [(each["least"], each["greatest"], len(each["intersections"])) for each in ranges] == [
+        (0, 127, 1),
+        (0, 255, 2),
+        (-0.5, delay, 3),
+    ]
+    assert ranges[0]["unit"] == "vehicles" and ranges[0]["intersections"] == ["light_2"]
+    shown = capsys.readouterr().out
+    assert "range that the integers cover" in shown and f"{delay:g}" in shown
+
+
 def test_size_fits(tmp_path: Path) -> None:
     out = tmp_path / "size.json"
     assert tinylight("size", "--network", "crossing", "--json", str(out)) == 0

@@ -12,9 +12,10 @@ import typer
 from rich.table import Table
 
 from tinylight.commands.options import ClearanceOption, EngineOption, JsonOption, NetworkOption
-from tinylight.console import progress_bar, require_writable, show
+from tinylight.console import progress_bar, require_writable, say, show
 
 if TYPE_CHECKING:
+    from model.evaluate import EvaluationRow
     from streetflow.engine.trips import Trips
 
 
@@ -96,6 +97,7 @@ def evaluate(
     table.add_row("mean", "", f"{mean(times):.3f}", f"{mean(throughputs):.3f}")
     table.add_row("deviation", "", f"{pstdev(times):.3f}", f"{pstdev(throughputs):.3f}")
     show(table)
+    _say_range(rows)
     if measures:
         _print_measures(measured)
     if trips_file is not None:
@@ -103,6 +105,16 @@ def evaluate(
     if json_file is not None:
         found_measures: list[dict[str, object]] = [{"measures": dict(each)} for each in measured] or [{} for _ in rows]
         write_json([asdict(row) | extra for row, extra in zip(rows, found_measures, strict=True)], json_file)
+
+
+def _say_range(rows: "Sequence[EvaluationRow]") -> None:
+    """In how many decisions the integers left their range; nothing where none was made in integers."""
+    decisions, beyond, at_limit = (
+        sum(getattr(row, name) or 0 for row in rows) for name in ("decisions", "decisions_beyond_range", "decisions_at_limit")
+    )
+    if decisions:
+        shares = f"({beyond / decisions:.2%}), units at their limit in {at_limit:,} ({at_limit / decisions:.2%})"
+        say(f"of {decisions:,} decisions, inputs beyond their range in {beyond:,} {shares}")
 
 
 def _print_measures(measured: Sequence[Mapping[str, float | None]]) -> None:

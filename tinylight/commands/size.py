@@ -1,12 +1,16 @@
 """`tinylight size`: what a policy takes of the chip."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
 from tinylight.commands.options import JsonOption, KernelOption, NetworkOption
 from tinylight.console import console, require_writable, say, show
+
+if TYPE_CHECKING:
+    from model.policy.covered import CoveredRange
 
 
 def size(
@@ -27,14 +31,18 @@ def size(
 ) -> None:
     """Build the firmware for a policy and show what it takes of the chip's flash and RAM, from the linker map.
 
-    The stack is the deepest that it can be, proven from the machine code. Exit code 1 if it doesn't fit.
+    The stack is the deepest that it can be, proven from the machine code. Exit code 1 if it doesn't fit. A second table has
+    the range of each feature that the policy's integers cover; values beyond it are clipped.
     """
+    from dataclasses import asdict
+
     from hil.build.firmware import build_firmware, require_kernel
     from hil.build.footprint import measure
     from hil.build.size_change import read_sizes, size_table
     from hil.loop.job import trained_policy
     from hil.loop.verdict import FLASH_LIMIT_BYTES, SRAM_LIMIT_BYTES, ram_bytes
     from hil.wire.expected_firmware import require_possible
+    from model.policy.covered import covered_ranges
     from model.policy.file import load_policy
     from tinylight.json_file import write_json
 
@@ -43,7 +51,8 @@ def size(
     require_writable(json_file)
     before = None if against is None else read_sizes(against)
     file = policy or trained_policy(network)
-    parameters = sum(part.n_parameters for part in load_policy(file).intersections)
+    content = load_policy(file)
+    parameters = sum(part.n_parameters for part in content.intersections)
     with console.status("building the firmware"):
         firmware = build_firmware(file, target="uno_system", f_cpu_hz=f_cpu, baud=baud, kernel=kernel)
         footprint = measure(firmware)
@@ -57,7 +66,21 @@ def size(
     interrupt = " > ".join(f"{name} {size}" for name, size in footprint.stack.interrupt)
     say(f"deepest stack {footprint.stack.total_bytes} B: {chain}; interrupt: {interrupt}")
     say(f"linker map: {firmware.map}")
+    ranges = covered_ranges(content)
+    show(_range_table(ranges))
     fits = footprint.flash_bytes <= FLASH_LIMIT_BYTES and ram <= SRAM_LIMIT_BYTES
     if json_file is not None:
-        write_json(sizes | {"kernel": firmware.kernel, "fits": fits, "map": str(firmware.map)}, json_file)
+        about = {"kernel": firmware.kernel, "fits": fits, "map": str(firmware.map), "ranges": [asdict(each) for each in ranges]}
+        write_json(sizes | about, json_file)
     raise typer.Exit(0 if fits else 1)
+
+
+def _range_table(ranges: "list[CoveredRange]") -> Table:
+    table = Table(title="range that the integers cover", title_justify="left")
+    table.add_column("feature")
+    table.add_column("unit")
+    for heading in ("least", "greatest", "lights"):
+        table.add_column(heading, justify="right")
+    for each in ranges:
+        table.add_row(each.feature, each.unit, f"{each.least:g}", f"{each.greatest:g}", str(len(each.intersections)))
+    return table

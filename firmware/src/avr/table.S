@@ -29,6 +29,7 @@
 kernel_even: /* the inputs, then the activations of layer 2 */
     .skip KERNEL_EVEN_BYTES
 #include "kernel_entry.inc"
+    ACTIVATIONS EXCESS_BYTES
 #if TABLE_FEATURES_MAX > 1
     .section .bss.kernel_totals, "aw", @nobits
 kernel_totals: /* layer 1: a block's sums over the branches so far */
@@ -87,12 +88,12 @@ feature:
     breq layers_0
     lpm r2, Z+ /* offset */
     lpm r3, Z+
+    lpm r9, Z+ /* span: the greatest that isn't clipped */
+    lpm r10, Z+
     lpm r4, Z+ /* multiplier */
     lpm r5, Z+
     lpm r6, Z+ /* factor */
     lpm r7, Z+ /* window */
-    lpm r9, Z+ /* the greatest that does not give 255 */
-    lpm r10, Z+
     movw r14, r28
     adiw r28, EXCESS_BYTES
     movw r12, r22
@@ -182,10 +183,7 @@ not_greater:
     cp r26, r28
     brne compare
     sts inferred, r25
-    clr r1
-    pop r29
-    pop r28
-    ret
+    LEAVE_KERNEL
 
 /* All matrices of a layer */
 layer:

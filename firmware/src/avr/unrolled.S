@@ -14,15 +14,13 @@ kernel_\number:
 kernel_even: /* inputs that have no register; after layer 1 the activations of layer 2 */
     .skip KERNEL_EVEN_BYTES
 #include "kernel_entry.inc"
+    ACTIVATIONS 0
 
     ENTER_KERNEL
     clr r2
     movw r26, r22
     icall
-    clr r1
-    pop r29
-    pop r28
-    ret
+    LEAVE_KERNEL
 
 #include "policy_kernel.inc"
 
