@@ -16,6 +16,7 @@ from model.planning.distil import Distillation, Driver, Progress, observed  # no
 from model.planning.settings import PlanConfig  # noqa: E402
 from model.policy.file import Policy, load_policy, save_policy  # noqa: E402
 from model.train import planned_policy as planned  # noqa: E402
+from model.train.hard_traffic import hard_states  # noqa: E402
 from model.train.planned_log import planned_rows  # noqa: E402
 from model.train.planned_policy import PlannedSettings, plan_policy  # noqa: E402
 from streetflow.control.environment import Environment  # noqa: E402
@@ -99,13 +100,29 @@ def test_the_integers_keep_their_range_in_hard_traffic(crossing: Network) -> Non
     config = dataclasses.replace(SHORT, rounds=1, search_rounds=1, varied=0)
     work = Distillation(crossing, 0, NAMES.split(","), "hold", 0, config)
     planned.run_rounds(work, None, {}, None)
-    (hard,) = planned.hard_states(work, crossing, 0, "hold")
+    (hard,) = hard_states(work, crossing, 0, "hold", seed=0)
     seen = work.records.seen(0).inputs[:, work.student.columns(0)]
     assert hard.max() > seen.max()
-    (part,) = planned.finished_parts(work, crossing, 0, "hold")
+    (part,) = planned.finished_parts(work, [hard])
     for feature in part.part.features:
         q = (hard.max() - feature.offset) * feature.multiplier >> feature.shift
         assert q <= 255 or feature.width == 1 or "phase" in feature.name
+
+
+def test_integers_that_leave_their_range_are_calibrated_again_and_then_refused(
+    crossing: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_round = PlannedSettings(NAMES, config=dataclasses.replace(SHORT, rounds=1, varied=0, refine_steps=5, search_steps=5))
+    tried = []
+
+    def narrow(policy: Policy, *_: object, seed: int) -> float:
+        tried.append(policy.sha256)
+        return 0.02
+
+    monkeypatch.setattr(planned, "saturated_share", narrow)
+    with pytest.raises(InputError, match=r"leave their range in 2\.0% of the decisions in hard traffic, after 3"):
+        plan_policy(crossing, 0, 3, one_round)
+    assert len(tried) == 3
 
 
 def test_the_driver_before_the_first_round_is_max_queue(crossing: Network) -> None:
