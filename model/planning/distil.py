@@ -167,13 +167,14 @@ class Distillation:
         observation, done = environment.reset(), False
         while not done:
             wishes = driver.act(observation)
-            lights: Sequence[int] | npt.NDArray[np.int64] = range(n_lights)
-            if 0 < settings.lights < n_lights:
-                lights = rng.permutation(n_lights)[: settings.lights]
-            planned = rollouts.plan(wishes, list(lights))
-            self.records.add(observation[:, : len(self.names)], planned.costs_s, lights)
-            planner_drives = self.parts is None or rng.random() < settings.planner_share
-            observation, _, done = environment.step(planned.actions if planner_drives else wishes)
+            actions = wishes
+            if rng.random() < settings.planned_share:
+                lights = rng.permutation(n_lights)[: settings.lights] if 0 < settings.lights < n_lights else np.arange(n_lights)
+                planned = rollouts.plan(wishes, lights)
+                self.records.add(observation[:, : len(self.names)], planned.costs_s, lights)
+                if self.parts is None or rng.random() < settings.planner_share:
+                    actions = planned.actions
+            observation, _, done = environment.step(actions)
         return environment.average_travel_time_s()
 
 

@@ -21,7 +21,9 @@ class PlanConfig:
         varied: episodes of each round on variations of it, new ones each time.
         horizon: decisions of a rollout.
         cut_s: a rollout so far behind its base's is ended, vehicle-seconds.
-        planner_share: of the decisions from the second round on, that the planner drives.
+        planner_share: of the planned decisions from the second round on, that the planner drives.
+        planned_share: of the decisions that are planned, and so recorded, drawn at random: with fewer of each episode the same
+            time goes into more episodes.
         lights: how many lights are planned at a decision, drawn at random; 0: all.
         share: one network for all lights, which must be alike.
         volume_least, volume_most: of a variation's vehicles, as factors.
@@ -41,10 +43,11 @@ class PlanConfig:
     rounds: int = setting(6, 1)
     search_rounds: int = setting(2, 1)
     own: int = setting(1, 0)
-    varied: int = setting(3, 0)
+    varied: int = setting(7, 0)
     horizon: int = setting(11, 1, 1000)
     cut_s: float = setting(300.0, 0)
     planner_share: float = setting(0.2, 0, 1)
+    planned_share: float = setting(0.5, 0, 1, above=True)
     lights: int = setting(0, 0)
     share: bool = False
     volume_least: float = setting(0.7, 0, 10, above=True)

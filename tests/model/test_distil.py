@@ -26,7 +26,16 @@ from tests.helpers.run_cli import tinylight  # noqa: E402
 
 NAMES = "inlane_2_num_vehicle,inlane_2_num_waiting_vehicle,inter_2_current_phase,inter_2_pressure"
 SHORT = PlanConfig(
-    rounds=2, search_rounds=1, own=1, varied=1, horizon=5, search_steps=60, refine_steps=150, last_steps=300, kept_features=2
+    rounds=2,
+    search_rounds=1,
+    own=1,
+    varied=1,
+    horizon=5,
+    planned_share=1.0,
+    search_steps=60,
+    refine_steps=150,
+    last_steps=300,
+    kept_features=2,
 )
 
 
