@@ -10,9 +10,10 @@ from typing import Any
 
 from model.baselines.registry import BASELINES
 from model.evaluate import AGENTS, EvaluationRow, evaluate
+from model.policy.file import Policy
 from model.report.cells import Cell, Outcome, artefact_file, cell_file, file_hashes, load_cell, save_cell
 from model.report.compare import row_label
-from model.report.settings import settings_named, settings_names, tinylight_settings
+from model.report.settings import TinyLightSettings, settings_named, settings_names, tinylight_settings
 from streetflow.control.controllers import CONTROLLERS, PAPER_RULES
 from streetflow.control.intersection import signalled_intersections
 from streetflow.errors import FieldError
@@ -29,6 +30,7 @@ LEARNING_VERSION = 1
 FEATURES_VERSION = 2
 SEARCHING = ("TLRP", TINYLIGHT)
 TRAINING_STEP_WORK = 10.0  # a decision in training takes about as long as so many without, for the forecast only
+PLANNED_STEP_WORK = 100.0  # the same of a decision that is planned
 
 OnFraction = Callable[[float], None]  # fraction of the task that is done
 
@@ -83,7 +85,7 @@ def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -
             if why is not None:
                 dashes[name, model] = why
                 continue
-            step = _task_flows(model, count, len(flows))
+            step = _task_flows(model, name, count, len(flows))
             units = _work_units(model, network, count)
             for first in range(0, len(flows), step):
                 some = tuple(flows[first : first + step])
@@ -108,7 +110,7 @@ def identity(network: Network, model: str, flow: int) -> dict[str, Any]:
     if model.partition(".")[0] in SEARCHING:
         known["features_version"] = FEATURES_VERSION
     if model.startswith(f"{TINYLIGHT}."):
-        known["settings"] = tinylight_settings(_settings_name(model), network.name).model_dump()
+        known["settings"] = tinylight_settings(_settings_name(model), network.name).identity()
     return known
 
 
@@ -185,6 +187,8 @@ def _tinylight(task: TableTask, network: Network, work: Path, report: OnFraction
     from model.train.train_policy import PolicySettings, train_policies
 
     settings = tinylight_settings(_settings_name(task.model), network.name)
+    if settings.method == "planned":
+        return _planned(task, network, settings, work, report)
 
     def report_progress(state: TrainingProgress) -> None:
         report(state.done_episodes / state.total_episodes)
@@ -204,13 +208,50 @@ def _tinylight(task: TableTask, network: Network, work: Path, report: OnFraction
     outcomes = {}
     for flow, policy in zip(task.flows, policies, strict=True):
         save_policy(policy, artefact_file(work, task.network, task.model, flow, "policy.json"))
-        (run,) = policy.measured
-        outcomes[flow] = {
-            "float": Outcome(run.float_average_travel_time_s, run.float_throughput_veh_per_min),
-            "integer": Outcome(run.integer_average_travel_time_s, run.integer_throughput_veh_per_min),
-        }
+        outcomes[flow] = _outcomes(policy)
     checkpoint.unlink(missing_ok=True)
     return outcomes
+
+
+def _planned(
+    task: TableTask, network: Network, settings: TinyLightSettings, work: Path, report: OnFraction
+) -> dict[int, dict[str, Outcome]]:
+    """The task's flows one after the other, one policy file each, with a checkpoint."""
+    from model.planning.distil import Progress
+    from model.policy.file import save_policy
+    from model.train.planned_policy import PlannedSettings, plan_policy
+
+    outcomes = {}
+    for number, flow in enumerate(task.flows):
+
+        def report_progress(state: Progress, number: int = number) -> None:
+            report((number + state.done_episodes / state.total_episodes) / len(task.flows))
+
+        checkpoint = cell_file(work, task.network, task.model, flow).with_suffix(".checkpoint")
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        with settings_named(_settings_name(task.model)):
+            policy = plan_policy(
+                network,
+                flow,
+                settings.seed + default_seed(flow),
+                PlannedSettings(settings.features, config=settings.plan_config()),
+                progress=report_progress,
+                checkpoint=checkpoint,
+                measure_flows=[flow],
+            )
+        save_policy(policy, artefact_file(work, task.network, task.model, flow, "policy.json"))
+        outcomes[flow] = _outcomes(policy)
+        checkpoint.unlink(missing_ok=True)
+    return outcomes
+
+
+def _outcomes(policy: Policy) -> dict[str, Outcome]:
+    """Of a policy that was measured on one flow."""
+    (run,) = policy.measured
+    return {
+        "float": Outcome(run.float_average_travel_time_s, run.float_throughput_veh_per_min),
+        "integer": Outcome(run.integer_average_travel_time_s, run.integer_throughput_veh_per_min),
+    }
 
 
 def _outcome(row: EvaluationRow) -> Outcome:
@@ -221,12 +262,18 @@ def _settings_name(model: str) -> str:
     return model.removeprefix(f"{TINYLIGHT}.")
 
 
-def _task_flows(model: str, n_intersections: int, n_flows: int) -> int:
+def _task_flows(model: str, network: str, n_intersections: int, n_flows: int) -> int:
     """How many flows one task holds: rules all, learned models as many as train well side by side."""
     if model in AGENTS:
         return n_flows
+    if model.startswith(f"{TINYLIGHT}.") and _is_planned(model, network):
+        return 1
     groups = BASELINE_GROUPS_PER_TASK if model in BASELINES else TINYLIGHT_GROUPS_PER_TASK
     return max(1, min(FLOWS_PER_TASK, groups // n_intersections))
+
+
+def _is_planned(model: str, network: str) -> bool:
+    return tinylight_settings(_settings_name(model), network).method == "planned"
 
 
 def _work_units(model: str, network: Network, n_intersections: int) -> float:
@@ -236,6 +283,9 @@ def _work_units(model: str, network: Network, n_intersections: int) -> float:
         return decisions
     if model.startswith(f"{TINYLIGHT}."):
         settings = tinylight_settings(_settings_name(model), network.name)
+        if settings.method == "planned":
+            plan = settings.plan_config()
+            return decisions * PLANNED_STEP_WORK * plan.rounds * plan.episodes_a_round
         episodes = settings.config().search_episodes + settings.config().refine_episodes
         return decisions * TRAINING_STEP_WORK * episodes * settings.replicas
     return decisions * TRAINING_STEP_WORK * 64
