@@ -76,6 +76,7 @@ class Distillation:
         self.student = Student(self.shape, self.environment.lsb_per_unit, settings, seed)
         self.parts: list[IntersectionPolicy] | None = None
         self.round = 0
+        self._best: dict[str, Any] = {"time_s": np.inf, "round": 0, "student": {}}
 
     def play(self, progress: Callable[[Progress], None] | None) -> None:
         """One round's episodes."""
@@ -95,8 +96,35 @@ class Distillation:
         regret_s = self.student.refine(seen, settings.last_steps if last else settings.refine_steps)
         self.parts = self.quantised(ROUND_HEADROOM)
         self.round += 1
+        if settings.judged == 0 or self.round >= min(settings.search_rounds, settings.rounds):
+            time_s = self._judged_s() if settings.judged else -float(self.round)
+            if time_s < self._best["time_s"]:
+                self._best = {"time_s": time_s, "round": self.round, "student": self.student.state()}
         if progress is not None:
             progress(self._progress(self.round - 1, settings.episodes_a_round - 1, None, regret_s))
+
+    def finish(self) -> int:
+        """Let the student be that of the best round, whose number it returns."""
+        self.student.restore(self._best["student"])
+        self.parts = self.quantised(ROUND_HEADROOM)
+        return int(self._best["round"])
+
+    def _judged_s(self) -> float:
+        """The student's mean travel time, in integers, on variations that it doesn't learn from."""
+        rng = np.random.default_rng([self._seed, 1 << 24])
+        demands, times_s = [], []
+        for _ in range(self.settings.judged):
+            demands.append(Varied(self._flow, self._variation(rng), int(rng.integers(1 << 30))))
+        with tempfile.TemporaryDirectory(prefix="tinylight-") as folder:
+            network = varied_network(self._network, demands, Path(folder))
+            for number in range(len(demands)):
+                environment = Environment(network, number, features=observed(self.names), clearance=self._clearance)
+                driver = Driver(environment, self.parts)
+                observation, done = environment.reset(), False
+                while not done:
+                    observation, _, done = environment.step(driver.act(observation))
+                times_s.append(environment.average_travel_time_s())
+        return float(np.mean(times_s))
 
     def _progress(self, round: int, episode: int, time_s: float | None, regret_s: float | None) -> Progress:
         a_round, rounds = self.settings.episodes_a_round, self.settings.rounds
@@ -106,12 +134,12 @@ class Distillation:
     def state(self) -> dict[str, Any]:
         """What `restore` needs to go on after a round (tensors and numbers)."""
         records = [[torch.from_numpy(array) for array in self.records.seen(group)] for group in range(self.records.groups)]
-        return {"round": self.round, "records": records, "student": self.student.state()}
+        return {"round": self.round, "records": records, "student": self.student.state(), "best": self._best}
 
     def restore(self, state: dict[str, Any]) -> None:
         self.records.restore([Seen(*(array.numpy() for array in arrays)) for arrays in state["records"]])
         self.student.restore(state["student"])
-        self.round = state["round"]
+        self.round, self._best = state["round"], state["best"]
         self.parts = self.quantised(ROUND_HEADROOM)
 
     def quantised(self, headroom: Headroom) -> list[IntersectionPolicy]:
@@ -149,11 +177,14 @@ class Distillation:
             seed = default_seed(self._flow) if number < self.settings.own else int(rng.integers(1 << 30))
             yield Environment(network, number, seed=seed, features=searched, clearance=self._clearance, conditions=each)
 
-    def _varied(self, rng: np.random.Generator) -> tuple[Variation, Conditions]:
+    def _variation(self, rng: np.random.Generator) -> Variation:
         settings = self.settings
         volume = rng.uniform(settings.volume_least, settings.volume_most)
-        variation = Variation(volume, settings.turns * rng.random(), settings.shift_s)
-        if rng.random() >= settings.faulty:
+        return Variation(volume, settings.turns * rng.random(), settings.shift_s)
+
+    def _varied(self, rng: np.random.Generator) -> tuple[Variation, Conditions]:
+        variation = self._variation(rng)
+        if rng.random() >= self.settings.faulty:
             return variation, FINE
         fault, seed = int(rng.integers(4)), int(rng.integers(1 << 30))
         faults: tuple[dict[str, Any], ...] = ({"miscount": 0.5}, {"dead_lanes": 1}, {"stuck_lanes": 1}, {"shut_s": 600})

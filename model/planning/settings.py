@@ -26,6 +26,8 @@ class PlanConfig:
             time goes into more episodes.
         lights: how many lights are planned at a decision, drawn at random; 0: all.
         share: one network for all lights, which must be alike.
+        judged: variations, always the same and none of them learnt from, on which the students of the rounds after the search
+            are judged: the best one stays. 0: the last one stays.
         volume_least, volume_most: of a variation's vehicles, as factors.
         turns, shift_s: how far a variation goes, at most (`streetflow.networks.variations.Variation`).
         faulty: the share of the variations with faulty detectors or a shut lane, too.
@@ -50,6 +52,7 @@ class PlanConfig:
     planned_share: float = setting(0.5, 0, 1, above=True)
     lights: int = setting(0, 0)
     share: bool = False
+    judged: int = setting(8, 0)
     volume_least: float = setting(0.7, 0, 10, above=True)
     volume_most: float = setting(1.3, 0, 10, above=True)
     turns: float = setting(0.5, 0, 1)

@@ -1,9 +1,9 @@
 """How the table's TinyLight rows are trained: settings by name, from `table_settings.json`.
 
-Each entry may have `method` (dqn, the default, or planned), `features` (preset or names), `seed` (added to the run's engine seed,
-which is a run's training seed too), `replicas` (that many seeds from there side by side; the one that does best on the flow is
-kept), `training` (fields of `TrainingConfig` that differ from the paper's, or of `PlanConfig` that differ from its defaults), and
-`networks`: the same for single networks, where they differ.
+Each entry may have `method` (dqn, the default, or planned), `features` (preset or names), `seed` (added to the run's engine
+seed, which is a run's training seed too), `replicas` (that many seeds from there side by side; the one that does best on the
+flow is kept), `training` (fields of `TrainingConfig` that differ from the paper's, or of `PlanConfig` that differ from its
+defaults), and `networks`: the same for single networks, where they differ.
 """
 
 from __future__ import annotations

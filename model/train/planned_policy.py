@@ -29,7 +29,7 @@ from streetflow.kernels.sources import Source
 from streetflow.networks.catalogue import Network
 
 METHOD = "planned"
-CHECKPOINT_KEYS = {"identity", "round", "records", "student"}
+CHECKPOINT_KEYS = {"identity", "round", "records", "student", "best"}
 TRIES = 3  # calibrations
 ROWS_A_SOURCE = 3000  # of calibration states: of the records, and of hard traffic
 
@@ -79,7 +79,7 @@ def plan_policy(
     names = plannable_features(network, flow, settings)
     work = Distillation(network, flow, names, settings.clearance, seed, settings.config)
     require_writable_phases(network, work.environment)
-    run_rounds(work, checkpoint, _identity(hashes, seed, settings), progress)
+    kept_round = run_rounds(work, checkpoint, _identity(hashes, seed, settings), progress)
 
     def seal(parts: Sequence[Calibrated]) -> Policy:
         return Policy.sealed(
@@ -94,6 +94,7 @@ def plan_policy(
                 settings,
                 hashes,
                 planned_command(network.name, flow, seed, settings, out_name),
+                kept_round,
                 parts,
             ),
             measured=[],
@@ -107,8 +108,8 @@ def plan_policy(
 
 def run_rounds(
     work: Distillation, checkpoint: Path | None, identity: dict[str, Any], progress: Callable[[Progress], None] | None
-) -> None:
-    """All rounds, or those that a checkpoint leaves."""
+) -> int:
+    """All rounds, or those that a checkpoint leaves. Returns the number of the round whose student stays."""
     if checkpoint is not None and checkpoint.is_file():
         work.restore(load_checkpoint(checkpoint, identity, CHECKPOINT_KEYS))
     while work.round < work.settings.rounds:
@@ -116,6 +117,7 @@ def run_rounds(
         work.learn(progress)
         if checkpoint is not None:
             save_checkpoint(checkpoint, {"identity": identity} | work.state())
+    return work.finish()
 
 
 def planned_command(network: str, flow: int, seed: int, settings: PlannedSettings, out: str) -> str:
@@ -208,7 +210,7 @@ def _some(rng: np.random.Generator, states: npt.NDArray[np.int64]) -> npt.NDArra
 
 def _provenance(
     work: Distillation, network: Network, flow: int, seed: int, settings: PlannedSettings, hashes: dict[str, str], command: str,
-    parts: Sequence[Calibrated],
+    kept_round: int, parts: Sequence[Calibrated],
 ) -> Provenance:  # fmt: skip
     distil = settings.config
     per_round = distil.episodes_a_round
@@ -230,6 +232,7 @@ def _provenance(
         settings={
             "method": METHOD,
             **{name: list(value) if isinstance(value, tuple) else value for name, value in held.items()},
+            "kept_round": kept_round,
             "calibration_agreement": [round(each.agreement, 5) for each in parts],
             "input_headroom": [each.headroom.inputs for each in parts],
             "hidden_headroom": [each.headroom.hidden for each in parts],
