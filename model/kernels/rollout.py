@@ -21,7 +21,19 @@ from streetflow.kernels.observe_vehicles import compare_passing, count_on_lanes
 from streetflow.kernels.signals import CURRENT, STATE_COLUMNS, advance_lights
 from streetflow.kernels.sources import CHANGED, OWN_COUNT
 from streetflow.kernels.step import OK, set_phases, step_many
-from streetflow.kernels.tables import DELTA, FIELDS, FINISHED_TIME, N_RUNNING, PENDING, STEP, TIDY_STEP, unpack
+from streetflow.kernels.tables import (
+    DELTA,
+    FIELDS,
+    FINISHED_TIME,
+    FLIP,
+    N_RUNNING,
+    PENDING,
+    RUNNING,
+    STEP,
+    TIDY_STEP,
+    WAITING,
+    unpack,
+)
 from streetflow.kernels.vehicles import running_vehicles
 
 Ints = NDArray[np.int32]
@@ -89,6 +101,14 @@ class Sight(NamedTuple):
     table: Ints
 
 
+class ToGo(NamedTuple):
+    """What a vehicle's way is still worth, s: from the beginning of each drivable of a lane path to the path's end, and by
+    metre of each drivable."""
+
+    by_path: Floats  # [path]
+    by_metre: Floats  # [drivables]
+
+
 class Demand(NamedTuple):
     """Draws of the demand, one row a draw, one column a flow (`State.flow_...`); no rows: the flows as they are."""
 
@@ -151,14 +171,24 @@ def restart(net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f, 
 
 
 @entry_point
-def spent_s(net_i, net_f, veh_i, veh_f, offsets):  # type: ignore[no-untyped-def]
-    """Time that all vehicles have spent since their creation, finished or not, in vehicle-seconds."""
+def spent_s(net_i, net_f, veh_i, veh_f, offsets, to_go):  # type: ignore[no-untyped-def]
+    """Time that all vehicles have spent since their creation, finished or not, and what those under way have still to go, in
+    vehicle-seconds.
+
+    to_go: the tables for the latter; its ``by_path`` empty: nothing.
+    """
     s = unpack(net_i, net_f, veh_i, veh_f, offsets)
-    steps = 0
+    steps, left_s = 0, 0.0
+    distance_m = s.distance_1 if s.counters[FLIP] else s.distance_0
     for v in range(s.status.size):
-        if s.status[v] >= PENDING:
+        status = s.status[v]
+        if status >= PENDING:
             steps += s.counters[STEP] - s.enter_step[v]
-    return s.reals[FINISHED_TIME] + steps * s.reals[DELTA]
+            if to_go.by_path.size > 0 and status >= WAITING:
+                left_s += to_go.by_path[s.path_index[v]]
+                if status == RUNNING:
+                    left_s -= distance_m[v] * to_go.by_metre[s.path[s.path_index[v]]]
+    return s.reals[FINISHED_TIME] + steps * s.reals[DELTA] + left_s
 
 
 @entry_point
@@ -267,11 +297,11 @@ def expect(net_i, net_f, veh_i, veh_f, offsets, demand, draw):  # type: ignore[n
 @entry_point
 def roll_out(  # type: ignore[no-untyped-def]
     net_i, net_f, veh_i, veh_f, offsets,
-    lights, light_state, eyes, sight, networks, actions, current, now_s, cut_s, base_s, trail,
+    lights, light_state, eyes, sight, networks, to_go, actions, current, now_s, cut_s, base_s, trail,
 ):  # fmt: skip
     """Play ``actions`` for one decision and the base policy until the horizon.
 
-    trail[H]: vehicle-seconds spent by each decision's end. The rollout ends where that is more than cut_s above base_s; the
+    trail[H]: vehicle-seconds spent (and still to go) by each decision's end. The rollout ends where that is more than cut_s above base_s; the
     rest is assumed to go as the base's. Returns OK or a step's fault.
     """
     n_lights, horizon = actions.size, trail.size
@@ -284,7 +314,7 @@ def roll_out(  # type: ignore[no-untyped-def]
         fault = play(net_i, net_f, veh_i, veh_f, offsets, lights, light_state, actions)
         if fault != OK:
             return fault
-        trail[decision] = spent_s(net_i, net_f, veh_i, veh_f, offsets) - now_s
+        trail[decision] = spent_s(net_i, net_f, veh_i, veh_f, offsets, to_go) - now_s
         behind_s = trail[decision] - base_s[decision]
         if behind_s > cut_s:
             for later in range(decision + 1, horizon):
@@ -296,7 +326,7 @@ def roll_out(  # type: ignore[no-untyped-def]
 @entry_point
 def plan(  # type: ignore[no-untyped-def]
     net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f, offsets,
-    light_state, lights, eyes, sight, networks, demand, order, wishes, cut_s, costs_s, decided, scratch,
+    light_state, lights, eyes, sight, networks, to_go, demand, order, wishes, cut_s, costs_s, decided, scratch,
 ):  # fmt: skip
     """Plan one decision of the lights ``order``, one after another; the others do what the base policy wishes.
 
@@ -305,7 +335,7 @@ def plan(  # type: ignore[no-untyped-def]
     """
     n_lights, draws, horizon = decided.size, scratch.trail.shape[0], scratch.trail.shape[1]
     actions, current, state = scratch.actions, scratch.current, scratch.light_state
-    now_s = spent_s(net_i, net_f, veh_i, veh_f, offsets)
+    now_s = spent_s(net_i, net_f, veh_i, veh_f, offsets, to_go)
     copy_blocks(net_i, net_f, veh_i, veh_f, to_net_i, to_net_f, to_veh_i, to_veh_f)
     for i in range(n_lights):
         decided[i] = wishes[i]
@@ -332,7 +362,7 @@ def plan(  # type: ignore[no-untyped-def]
                 if eyes.needs[PASSING]:
                     look(to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, eyes, sight, current)
                 fault = roll_out(
-                    to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, lights, state, eyes, sight, networks, actions, current,
+                    to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, lights, state, eyes, sight, networks, to_go, actions, current,
                     now_s, cut_s if turn > 0 else np.inf, scratch.base_s[draw], scratch.trail[draw],
                 )  # fmt: skip
                 if fault != OK:

@@ -194,7 +194,7 @@ class Distillation:
         """Play one, add its records, and return its average travel time."""
         settings, n_lights = self.settings, len(self._lights)
         driver = Driver(environment, self.parts)
-        rollouts = Rollouts(environment, driver.base, horizon=settings.horizon, cut_s=settings.cut_s)
+        rollouts = Rollouts(environment, driver.base, horizon=settings.horizon, cut_s=settings.cut_s, worth=settings.worth)
         observation, done = environment.reset(), False
         while not done:
             wishes = driver.act(observation)

@@ -43,6 +43,8 @@ class Rollouts:
             action, whose first greatest decides (``phase_2_num_waiting_vehicle``: MaxQueue).
         horizon: decisions that a rollout takes, the first included.
         cut_s: a rollout that is further behind its base's is ended (vehicle-seconds).
+        worth: what a vehicle has still to go counts as so many times its undisturbed travel time; 0: nothing. Without it a
+            rollout is blind for what it gains beyond the horizon, which is most of it where a way leads past several lights.
         blind_seed: plan without knowing the arrivals from now on: each action is played on ``draws`` demands, drawn from the
             rates of the flow file (`Arrivals`) with this seed.
 
@@ -57,6 +59,7 @@ class Rollouts:
         *,
         horizon: int = 11,
         cut_s: float = np.inf,
+        worth: float = 0.0,
         blind_seed: int | None = None,
         draws: int = 4,
     ) -> None:
@@ -93,6 +96,7 @@ class Rollouts:
         self._blocks: tuple[NDArray[np.generic], ...] = ()
         self._sight: kernel.Sight | None = None
         self._arrivals = None if blind_seed is None else Arrivals(self._engine.state, blind_seed)
+        self._to_go = _to_go(environment.engine, worth)
         self._draws = 1 if blind_seed is None else draws
 
     def plan(self, wishes: NDArray[np.int32], lights: ArrayLike | None = None) -> Planned:
@@ -116,7 +120,7 @@ class Rollouts:
             planned = Planned(np.zeros((n, actions)), np.zeros(n, np.int32))
             fault = kernel.plan(
                 *memory[:4], *blocks, memory[4], self._environment.signals.state, self._lights, self._eyes, sight,
-                self._networks, demand, order, wishes, self._cut_s, *planned, scratch,
+                self._networks, self._to_go, demand, order, wishes, self._cut_s, *planned, scratch,
             )  # fmt: skip
             if fault == OK:
                 return planned
@@ -144,6 +148,20 @@ class Rollouts:
             )  # fmt: skip
         assert self._sight is not None
         return self._blocks, self._sight
+
+
+def _to_go(engine: EngineCore, worth: float) -> kernel.ToGo:
+    if not worth:
+        return kernel.ToGo(np.zeros(0), np.zeros(0))
+    state = engine.state
+    by_metre = worth / state.speed_limit
+    by_path = np.zeros(state.path.size)
+    for index in range(state.path.size - 1, -1, -1):
+        drivable = state.path[index]
+        if drivable >= 0:
+            later = by_path[index + 1] if index + 1 < state.path.size else 0.0
+            by_path[index] = state.length[drivable] * by_metre[drivable] + later
+    return kernel.ToGo(by_path, by_metre)
 
 
 def _eyes(observer: Observer, n_features: int) -> kernel.Eyes:

@@ -21,6 +21,7 @@ class PlanConfig:
         varied: episodes of each round on variations of it, new ones each time.
         horizon: decisions of a rollout.
         cut_s: a rollout so far behind its base's is ended, vehicle-seconds.
+        worth: of what vehicles have still to go at a rollout's end (`model.planning.rollouts.Rollouts`).
         planner_share: of the planned decisions from the second round on, that the planner drives.
         planned_share: of the decisions that are planned, and so recorded, drawn at random: with fewer of each episode the same
             time goes into more episodes.
@@ -48,6 +49,7 @@ class PlanConfig:
     varied: int = setting(7, 0)
     horizon: int = setting(11, 1, 1000)
     cut_s: float = setting(300.0, 0)
+    worth: float = setting(1.5, 0, 100)
     planner_share: float = setting(0.2, 0, 1)
     planned_share: float = setting(0.5, 0, 1, above=True)
     lights: int = setting(0, 0)
