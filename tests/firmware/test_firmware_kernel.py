@@ -23,6 +23,7 @@ from hil.wire.protocol import DecideRequest, Frame, MessageType
 from model.policy.file import FeatureInput, IntersectionPolicy, Policy, save_policy
 from model.policy.integer import IntegerPolicy
 from model.policy.synthetic import random_intersection, random_policy
+from tests.helpers.processes import PATIENCE_S
 from tests.helpers.random_policy import make_random_policy
 
 INPUTS_PER_POLICY = 500  # on the host; a tenth of it on the emulated chip
@@ -141,7 +142,7 @@ def test_host_build_equals_the_reference(policy_file: tuple[Policy, Path]) -> No
         get = protocol.encode_get(sequence, 0, 3 * len(policy.intersections[intersection].phases))
         stream += protocol.encode_frame(Frame(MessageType.GET, 255 - sequence, intersection, get))
     program = build_firmware(file, target="native").elf
-    result = subprocess.run([str(program)], input=stream, capture_output=True, timeout=60)
+    result = subprocess.run([str(program)], input=stream, capture_output=True, timeout=PATIENCE_S)
     assert (result.returncode, result.stderr) == (0, b"")
     replies = [protocol.decode_frame(part) for part in result.stdout.split(b"\0")[1:-1]]
     references = [IntegerPolicy(part) for part in policy.intersections]
@@ -226,7 +227,7 @@ def test_a_repeated_request_is_answered_from_memory(tmp_path: Path) -> None:
     broken = b"\x02\x02\0"
     stream = [hello, decide, decide, broken, decide, stats, other, hello, other, stats]
     program = build_firmware(file, target="native").elf
-    result = subprocess.run([str(program)], input=b"".join(stream), capture_output=True, check=True, timeout=60)
+    result = subprocess.run([str(program)], input=b"".join(stream), capture_output=True, check=True, timeout=PATIENCE_S)
     replies = [protocol.decode_frame(part) for part in result.stdout.split(b"\0")[:-1]]
     assert replies[1] == replies[2] == replies[4]
     assert replies[3].type == MessageType.ERROR
