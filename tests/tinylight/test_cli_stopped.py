@@ -12,6 +12,7 @@ import pytest
 
 from tests.helpers.places import ROOT
 from tests.helpers.processes import PATIENCE_S, with_path
+from tests.helpers.short_network import write_short_crossing
 
 CTRL_C = "os.kill(os.getpid(), signal.SIGINT)"
 BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
@@ -49,17 +50,22 @@ def test_in_a_command(number: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [
-        ("train --network crossing --features inlane_2_num_vehicle,phase_2_delay --out p.json", "p.json.checkpoint"),
+        ("train --network short --features inlane_2_num_vehicle,phase_2_delay --out p.json", "p.json.checkpoint"),
         ("table --models FixedTime,SOTL --networks crossing,arterial --processes 1 --work w", "w/*/*/flow_9.json"),
     ],
     ids=["train", "table"],
 )
-def test_a_long_run_keeps_what_it_has(number: int, arguments: str, kept: str, tmp_path: Path) -> None:
+def test_a_long_run_keeps_what_it_has(
+    number: int, arguments: str, kept: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """And nothing beside it: no half-written file, no word of the processes' own."""
     if arguments.startswith("train"):
         pytest.importorskip("torch", reason="torch is not installed (extra: train)")
+    data = tmp_path_factory.mktemp("data")
+    write_short_crossing(data, horizon_s=400)
+    environment = with_path() | {"TINYLIGHT_DATA": str(data)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*program(), *arguments.split()], cwd=tmp_path, env=with_path(), **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen([*program(), *arguments.split()], cwd=tmp_path, env=environment, **pipes) as process:  # type: ignore[call-overload]
         deadline_s = time.monotonic() + PATIENCE_S
         while not list(tmp_path.glob(kept)) and process.poll() is None and time.monotonic() < deadline_s:
             time.sleep(0.02)
