@@ -20,7 +20,7 @@ hil: setup  ## Run the main job: traffic in the simulator, every decision made b
 	$(BIN)/tinylight hil $(ARGS)
 
 test: setup $(VENV)/.ready-test  ## Run all tests, those on the emulated chip included (ARGS=... is passed on)
-	$(BIN)/python -m pytest -n auto --dist loadfile --hil=simavr $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --hil=simavr $(ARGS)
 
 lint: $(VENV)/.ready-test  ## ruff and mypy
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -19,8 +19,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("data sets")
-    group.addoption("--note-data-use", metavar="FILE", help="note in FILE which tests make use of data sets")
-    group.addoption("--stranger", metavar="FILE", help="leave out the tests that ran without use of data sets, as FILE notes")
+    group.addoption("--note-data-use", metavar="FILE", help="note in FILE which tests make no use of data sets")
+    group.addoption("--with-data", metavar="FILE", help="leave out the tests that made no use of data sets, as FILE notes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,8 +30,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Notes(Path(file).absolute()))
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    config = session.config
+    if config.getoption("numprocesses", None) and not config.option.collectonly:
+        from tests.helpers.compiled_kernels import compile_first
+
+        compile_first(config.get_terminal_writer().line)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if file := config.getoption("--stranger"):
+    if file := config.getoption("--with-data"):
         from tests.helpers.data_use import left_out
 
         without = set(left_out(items, Path(file)))

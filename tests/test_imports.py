@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -11,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.places import ROOT
+from tests.helpers.processes import with_path
 
 PACKAGES = ("streetflow", "model", "hil", "tinylight", "firmware")
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "import importlinter.cli as c; c.lint_imports_command()", "--no-cache"]
-    environment = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "200"}
+    environment = with_path(folder) | {"COLUMNS": "200"}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 

@@ -6,7 +6,6 @@ To renew the outputs that it shows: python -m tests.test_quickstart
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.places import ROOT
+from tests.helpers.processes import with_path
 
 NOTEBOOK = ROOT / "docs" / "quickstart.ipynb"
 # Runs the cells in one namespace, each with its output apart.
@@ -37,9 +37,8 @@ def code_cells() -> list[dict[str, Any]]:
 def printed(folder: Path) -> list[str]:
     """What each code cell prints."""
     sources = json.dumps(["".join(cell["source"]) for cell in code_cells()])
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     run = subprocess.run(
-        [sys.executable, "-c", RUN], input=sources, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", RUN], input=sources, cwd=folder, env=with_path(), capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
     outputs: list[str] = json.loads(run.stdout)

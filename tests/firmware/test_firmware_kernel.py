@@ -5,7 +5,7 @@ what avr-gcc has made of the same C (24-bit sums, tables in flash), and the two 
 """
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from hil.boards import open_board
-from hil.build.firmware import KERNELS, build_firmware
+from hil.build.firmware import KERNELS, Firmware, build_firmware
 from hil.build.footprint import measure
 from hil.loop.latency import line_time_us, most_decision_cycles
 from hil.loop.verdict import FLASH_LIMIT_BYTES
@@ -23,9 +23,10 @@ from hil.wire.protocol import DecideRequest, Frame, MessageType
 from model.policy.file import FeatureInput, IntersectionPolicy, Policy, save_policy
 from model.policy.integer import IntegerPolicy
 from model.policy.synthetic import random_intersection, random_policy
+from tests.helpers.processes import PATIENCE_S
 from tests.helpers.random_policy import make_random_policy
 
-INPUTS_PER_POLICY = 500  # on the host; a tenth of it on the emulated chip
+INPUTS_PER_PART = 120  # on the host; a fifth of it on the emulated chip
 SUM_MAX = (1 << 23) - 1
 # Cycles of one decision 12+9 -> 18 -> 20 -> 9, scaling included; a faster kernel skips work, a slower one breaks the budget.
 CYCLES_WINDOWS = {"unrolled": (5_900, 6_500), "table": (7_000, 11_600), "c": (20_000, 30_000)}
@@ -82,30 +83,32 @@ def ends(of: int, biases: Sequence[int]) -> list[int]:
     return [of - 1 if bias > 0 else -of for bias in biases]
 
 
-POLICIES = {
+ONE_BY_ONE = {
     "paper": lambda: make_random_policy(1),
     "many shapes": lambda: make_random_policy(
         3,
         shapes=[((12, 9), (18, 20), 9), ((3,), (24, 7), 2), ((8, 1, 20, 4), (5, 24), 4), ((1,), (1, 1), 1)],
         bias_size=60_000,
     ),
-    "largest frame": lambda: make_random_policy(
-        5, shapes=[((98,), (8, 8), 4), ((4,), (8, 8), 48), ((24, 24, 16), (24, 24), 9)]
-    ),
     "widest": lambda: make_random_policy(6, shapes=[((24, 24, 16), (24, 24), 9)]),
-    "extreme": lambda: random_policy([extreme_intersection(sign, (33, 30), 31) for sign in (1, -1)]),
     "extreme, low shifts": lambda: random_policy([extreme_intersection(sign, (9, 8), 16) for sign in (1, -1)]),
     "extreme, high shifts": lambda: random_policy([extreme_intersection(sign, (9, 8), 16, 16) for sign in (1, -1)]),
     "biases of 16 bits": lambda: random_policy([biases_at_the_ends(1 << 15)]),
     "biases of 17 bits": lambda: random_policy([biases_at_the_ends(1 << 16)]),
     "scaling": lambda: random_policy(scaling_intersections()),
-}
+}  # for the unrolled kernel, which has room for little; the widest falls back to the table
+LARGE = [extreme_intersection(sign, (33, 30), 31) for sign in (1, -1)]
+TOGETHER = {
+    "paper": ONE_BY_ONE["paper"],
+    "largest frame": lambda: make_random_policy(
+        5, shapes=[((98,), (8, 8), 4), ((4,), (8, 8), 48), ((24, 24, 16), (24, 24), 9)]
+    ),
+    "all parts": lambda: random_policy([*LARGE, *(part for policy in ONE_BY_ONE.values() for part in policy().intersections)]),
+}  # a build takes seconds, whatever the number of intersections
 
 
-@pytest.fixture(scope="module", params=POLICIES)
-def policy_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Policy, Path]:
-    policy = POLICIES[request.param]()
-    file = tmp_path_factory.mktemp("kernel") / "policy.json"
+def made(policies: dict[str, Callable[[], Policy]], name: str, folder: Path) -> tuple[Policy, Path]:
+    policy, file = policies[name](), folder / "policy.json"
     save_policy(policy, file)
     return policy, file
 
@@ -124,16 +127,16 @@ def inputs(part: IntersectionPolicy, count: int, seed: int = 0) -> Int64:
 
 
 def requests(policy: Policy, count: int) -> Iterator[tuple[int, Int64]]:
-    """About `count` pairs (intersection, values), the intersections in turn."""
-    parts = policy.intersections
-    batches = [inputs(part, count // len(parts), seed) for seed, part in enumerate(parts)]
+    """`count` pairs (intersection, values) for each intersection, the intersections in turn."""
+    batches = [inputs(part, count, seed) for seed, part in enumerate(policy.intersections)]
     for values in zip(*batches, strict=True):
         yield from enumerate(values)
 
 
-def test_host_build_equals_the_reference(policy_file: tuple[Policy, Path]) -> None:
-    policy, file = policy_file
-    asked = list(requests(policy, INPUTS_PER_POLICY))
+@pytest.mark.parametrize("name", TOGETHER)
+def test_host_build_equals_the_reference(name: str, tmp_path: Path) -> None:
+    policy, file = made(TOGETHER, name, tmp_path)
+    asked = list(requests(policy, INPUTS_PER_PART))
     stream = protocol.encode_frame(Frame(MessageType.HELLO, 0, 0))
     for number, (intersection, values) in enumerate(asked):
         sequence = number % 256
@@ -141,7 +144,7 @@ def test_host_build_equals_the_reference(policy_file: tuple[Policy, Path]) -> No
         get = protocol.encode_get(sequence, 0, 3 * len(policy.intersections[intersection].phases))
         stream += protocol.encode_frame(Frame(MessageType.GET, 255 - sequence, intersection, get))
     program = build_firmware(file, target="native").elf
-    result = subprocess.run([str(program)], input=stream, capture_output=True, timeout=60)
+    result = subprocess.run([str(program)], input=stream, capture_output=True, timeout=PATIENCE_S)
     assert (result.returncode, result.stderr) == (0, b"")
     replies = [protocol.decode_frame(part) for part in result.stdout.split(b"\0")[1:-1]]
     references = [IntegerPolicy(part) for part in policy.intersections]
@@ -160,19 +163,31 @@ def encoded(values: Int64) -> bytes:
     return protocol.encode_decide(DecideRequest([int(value) for value in values]))
 
 
-@pytest.mark.parametrize("kernel", CYCLES_WINDOWS)
-def test_emulated_chip_equals_the_reference(policy_file: tuple[Policy, Path], kernel: str) -> None:
-    policy, file = policy_file
-    firmware = build_firmware(file, baud=500_000, kernel="auto" if kernel == "unrolled" else kernel)
-    if kernel == "unrolled" and firmware.kernel == "table":
-        assert measure(build_firmware(file, baud=500_000, kernel=kernel)).flash_bytes > FLASH_LIMIT_BYTES - 1000
-        return
+@pytest.mark.parametrize("kernel", ["c", "table"])
+@pytest.mark.parametrize("name", TOGETHER)
+def test_emulated_chip_equals_the_reference(name: str, kernel: str, tmp_path: Path) -> None:
+    policy, file = made(TOGETHER, name, tmp_path)
+    firmware = build_firmware(file, baud=500_000, kernel=kernel)
     assert firmware.kernel == kernel
+    is_equal_on_the_chip(policy, firmware, kernel)
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+def test_the_unrolled_kernel_equals_the_reference(name: str, tmp_path: Path) -> None:
+    policy, file = made(ONE_BY_ONE, name, tmp_path)
+    firmware = build_firmware(file, baud=500_000)
+    assert firmware.kernel == ("table" if name == "widest" else "unrolled")
+    if firmware.kernel == "table":
+        assert measure(build_firmware(file, baud=500_000, kernel="unrolled")).flash_bytes > FLASH_LIMIT_BYTES - 1000
+    is_equal_on_the_chip(policy, firmware, firmware.kernel)
+
+
+def is_equal_on_the_chip(policy: Policy, firmware: Firmware, kernel: str) -> None:
     references = [IntegerPolicy(part) for part in policy.intersections]
     with open_board("simavr", firmware, f_cpu_hz=16_000_000, baud=500_000) as board:
         link = Link(board)
         assert link.hello(policy.sha256).kernel == KERNELS.index(kernel)
-        for intersection, values in requests(policy, INPUTS_PER_POLICY // 10):
+        for intersection, values in requests(policy, INPUTS_PER_PART // 5):
             decision = link.decide(intersection, [int(value) for value in values], logits=True)
             logits = references[intersection].logits(values)
             assert list(decision.logits) == list(logits)
@@ -226,7 +241,7 @@ def test_a_repeated_request_is_answered_from_memory(tmp_path: Path) -> None:
     broken = b"\x02\x02\0"
     stream = [hello, decide, decide, broken, decide, stats, other, hello, other, stats]
     program = build_firmware(file, target="native").elf
-    result = subprocess.run([str(program)], input=b"".join(stream), capture_output=True, check=True, timeout=60)
+    result = subprocess.run([str(program)], input=b"".join(stream), capture_output=True, check=True, timeout=PATIENCE_S)
     replies = [protocol.decode_frame(part) for part in result.stdout.split(b"\0")[:-1]]
     assert replies[1] == replies[2] == replies[4]
     assert replies[3].type == MessageType.ERROR

@@ -10,6 +10,7 @@ import pytest
 from hil.build.firmware import build_firmware, pio
 from hil.build.project import project_root
 from streetflow.errors import InputError
+from tests.helpers.processes import PATIENCE_S
 from tests.helpers.random_policy import write_random_policy
 
 
@@ -20,7 +21,7 @@ def pio_run(arguments: list[str], home: Path, policy_file: Path, **variables: st
     own = {"HOME": str(home), "PLATFORMIO_WORKSPACE_DIR": str(home / "work"), "TINYLIGHT_POLICY": str(policy_file)}
     command = [sys.executable, "-m", "platformio", "run", *arguments]
     environment = keep | unreachable | own | variables
-    return subprocess.run(command, cwd=project_root(), env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=project_root(), env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def test_pio_run_by_hand_needs_no_network(policy_file: Path, tmp_path: Path) -> None:

@@ -1,93 +1,101 @@
-"""Which tests can differ between a machine with data sets and one without: noted by a run with them, read by one without.
+"""Which tests can differ between a machine without data sets and one with them: noted by a run without, read by one with them.
 
-`pytest --note-data-use=FILE` notes each test that, itself or in a fixture that it uses, asks for the folders of data sets (one
-function reads TINYLIGHT_DATA), opens or lists a file of the reference data, or starts a process that may do either: a fork, or
-Python with anything but PlatformIO. `pytest --stranger=FILE` then runs these, and those that the first run had not at all.
+`pytest --note-data-use=FILE` notes each test that runs to its end and, itself or in a fixture that it uses or in a process that
+either starts, never asks where data sets are: one function reads TINYLIGHT_DATA. `pytest --with-data=FILE` leaves these out. It
+runs the tests that asked, those that were skipped, and those that the first run had not at all.
+
+What a test has set the variable to itself is no data set of the machine's. A process is watched through PYTHONPATH (`noting`);
+one that has the variable, but may not come to be watched, counts as if it had asked.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streetflow.networks import catalogue
+from tests.helpers.noting import sitecustomize as noting
 
-SEEN, USES = "seen", "uses"  # what a line of the file says of a test, before its id
-PLACES = [os.environ.get("TINYLIGHT_SHARED", ""), *os.environ.get("TINYLIGHT_DATA", "").split(os.pathsep)]
-FOLDERS = tuple(f"{Path(place).resolve()}{os.sep}" for place in PLACES if place)
+FOLDER = str(Path(noting.__file__).parent)
+UNWATCHED = {"-S", "-E", "-I"}  # Python's options without which it imports what PYTHONPATH brings
 
 
 class Notes:
-    """A pytest plugin that writes the file, one line a fact; workers of pytest-xdist append to the same one."""
+    """A pytest plugin that writes the file, one test a line; workers of pytest-xdist append to the same one."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._used = False
+        self._uses = file.with_name(f"{file.name}.{os.getpid()}")  # grows whenever this process, or one below it, asks
+        self._uses.touch()
         self._fixtures: set[tuple[str, str]] = set()  # those that used data: where defined, name
+        self._is_whole = False
+        self._outer = os.environ.setdefault(noting.VARIABLE, "")
+        os.environ[noting.NOTES] = f"{self._uses}{os.pathsep}{self._outer}"
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [FOLDER, os.environ.get("PYTHONPATH")]))
+        noting.watch(str(self._uses), self._outer)
         sys.addaudithook(self._audit)
-        self._watch(catalogue, "_listed_folders")
-        self._watch(multiprocessing.process.BaseProcess, "start")
-
-    def _watch(self, owner: Any, name: str) -> None:
-        watched = getattr(owner, name)
-
-        def noting(*arguments: Any, **options: Any) -> Any:
-            self._used = True
-            return watched(*arguments, **options)
-
-        setattr(owner, name, noting)
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in ("open", "os.listdir", "os.scandir"):
-            self._used = self._used or (isinstance(arguments[0], str | os.PathLike) and _is_of_data(os.fspath(arguments[0])))
-        elif event == "os.fork" or (event == "subprocess.Popen" and _may_read(arguments[1])):
-            self._used = True
+        if event == "subprocess.Popen":
+            _, command, _, environment = arguments
+            if self._may_ask_unseen(command, os.environ if environment is None else environment):
+                noting.note(str(self._uses))
+
+    def _may_ask_unseen(self, command: object, environment: Mapping[Any, Any]) -> bool:
+        variables = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+        if variables.get(noting.VARIABLE) != self._outer or not _is_python(command):
+            return False
+        is_watched = noting.NOTES in variables and FOLDER in variables.get("PYTHONPATH", "").split(os.pathsep)
+        return not is_watched or bool(UNWATCHED & set(_words(command)))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
-        before, self._used = self._used, False
+        before = self._size()
         try:
             return (yield)
         finally:
-            if self._used:
+            if self._size() > before:
                 self._fixtures.add((fixturedef.baseid, fixturedef.argname))
-            self._used |= before
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        self._is_whole = self._is_whole and report.passed
+        return report
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        self._used = False
+        before, self._is_whole = self._size(), True
         try:
             return (yield)
         finally:
-            uses = self._used or any(
+            uses = self._size() > before or any(
                 (definition.baseid, name) in self._fixtures
                 for name, definitions in getattr(item, "_fixtureinfo").name2fixturedefs.items()  # noqa: B009
                 for definition in definitions
             )
-            with self._file.open("a", encoding="utf-8") as file:
-                file.write(f"{SEEN} {item.nodeid}\n" + (f"{USES} {item.nodeid}\n" if uses else ""))
+            if self._is_whole and not uses:
+                with self._file.open("a", encoding="utf-8") as file:
+                    file.write(f"{item.nodeid}\n")
+
+    def _size(self) -> int:
+        return self._uses.stat().st_size
 
 
-def _is_of_data(path: str | bytes) -> bool:
-    return f"{os.path.realpath(os.fsdecode(path))}{os.sep}".startswith(FOLDERS)
+def _words(command: object) -> list[str]:
+    return [os.fsdecode(word) for word in command] if isinstance(command, list | tuple) else str(command).split()
 
 
-def _may_read(command: object) -> bool:
-    """Whether a process may come to data: Python, or this project's command. PlatformIO, a compiler or git don't."""
-    words = [os.fsdecode(word) for word in command] if isinstance(command, list | tuple) else str(command).split()
-    return "platformio" not in words and any(Path(word).name.startswith(("python", "tinylight")) for word in words[:4])
+def _is_python(command: object) -> bool:
+    """Whether it may come to be Python, perhaps by way of a shell or `setpriv`: a compiler or git don't."""
+    return any("python" in word or "tinylight" in word for word in _words(command)[:6])
 
 
 def left_out(items: list[pytest.Item], file: Path) -> list[pytest.Item]:
-    """Tests that ran with data and made no use of it."""
-    notes: dict[str, set[str]] = {SEEN: set(), USES: set()}
-    for line in file.read_text(encoding="utf-8").splitlines():
-        fact, _, test = line.partition(" ")
-        notes[fact].add(test)
-    return [item for item in items if item.nodeid in notes[SEEN] - notes[USES]]
+    """Tests that ran without data sets to their end and asked for none."""
+    alike = set(file.read_text(encoding="utf-8").splitlines())
+    return [item for item in items if item.nodeid in alike]

@@ -1,6 +1,5 @@
 """A user's own module with the name of one of our packages: one clear line that names the file and the remedy."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 from hil.own_packages import MARKS, shadowed
 from model import pretrained_policy
-from tests.helpers.places import ROOT
+from tests.helpers.processes import with_path
 
 pytest_plugins = ["pytester"]
 TRAP = "raise SystemExit('a user\\'s module was run')\n"
@@ -17,10 +16,7 @@ TRAP = "raise SystemExit('a user\\'s module was run')\n"
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """With `folder` before our packages on Python's path."""
-    path = os.pathsep.join((str(folder), str(ROOT)))
-    return subprocess.run(
-        [sys.executable, *command], cwd=folder, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
-    )
+    return subprocess.run([sys.executable, *command], cwd=folder, env=with_path(folder), capture_output=True, text=True)
 
 
 def test_nothing_is_in_the_way_here() -> None:

@@ -1,5 +1,9 @@
-"""pytest --hil: skipped with the reason without it, a failure when the board is missing, a table at the end."""
+"""pytest --hil: skipped with the reason without it, a failure when the board is missing, a table at the end.
 
+What stops before a loop runs is tried in this process, which has imported what the plugin imports: a process takes seconds.
+"""
+
+import importlib
 import os
 import re
 from collections.abc import Iterator
@@ -14,6 +18,9 @@ from tests.helpers.board_server import Server, firmware
 from tests.helpers.fake_board import HELLO
 
 pytest_plugins = ["pytester"]
+
+for late in ("boards.find_port", "build.firmware", "loop.fault_spec", "loop.job", "loop.summary", "own_packages", "wire.probe"):
+    importlib.import_module(f"hil.{late}")  # pytester makes Python forget what is imported during a run in this process
 
 TEST = """
     import pytest
@@ -40,20 +47,20 @@ def suite(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def test_without_a_board_the_tests_are_skipped_with_the_reason(suite: pytest.Pytester) -> None:
-    result = suite.runpytest_subprocess("-rs")
+    result = suite.runpytest_inprocess("-rs")
     result.assert_outcomes(passed=1, skipped=3)
     result.stdout.fnmatch_lines(["*needs a board: run pytest with --hil=simavr*"])
 
 
 def test_a_missing_board_is_a_failure(suite: pytest.Pytester) -> None:
-    result = suite.runpytest_subprocess("--hil=/dev/ttyNone")
+    result = suite.runpytest_inprocess("--hil=/dev/ttyNone")
     outcomes = result.parseoutcomes()
     assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 2
     result.stdout.fnmatch_lines(["*--hil: /dev/ttyNone: there is no such port*"])
 
 
 def test_an_unknown_network_is_a_failure(suite: pytest.Pytester) -> None:
-    result = suite.runpytest_subprocess("--hil=simavr", "--hil-network=crosing")
+    result = suite.runpytest_inprocess("--hil=simavr", "--hil-network=crosing")
     result.assert_outcomes(passed=2, errors=2)
     result.stdout.fnmatch_lines(["--hil-network: crosing: unknown network; did you mean crossing?*"])
 
@@ -83,7 +90,7 @@ def test_an_unknown_network_is_a_failure(suite: pytest.Pytester) -> None:
 )
 def test_bad_input_is_reported_in_one_line(suite: pytest.Pytester, options: list[str], message: str) -> None:
     """Without a traceback."""
-    result = suite.runpytest_subprocess(*options, "-k", "loop")
+    result = suite.runpytest_inprocess(*options, "-k", "loop")
     outcomes = result.parseoutcomes()
     assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 1 and "passed" not in outcomes
     result.stdout.fnmatch_lines([message])
@@ -97,7 +104,7 @@ def test_a_policys_unknown_feature_is_told_with_its_place(suite: pytest.Pytester
     named = [part.features[0].model_copy(update={"name": "nonsense"}), *part.features[1:]]
     draft = policy.model_copy(update={"intersections": [part.model_copy(update={"features": named})]})
     save_policy(draft.model_copy(update={"sha256": draft.compute_sha256()}), suite.path / "badfeat.json")
-    result = suite.runpytest_subprocess("--hil=host", "--hil-policy=badfeat.json", "-k", "loop")
+    result = suite.runpytest_inprocess("--hil=host", "--hil-policy=badfeat.json", "-k", "loop")
     result.stdout.fnmatch_lines(
         ["--hil-policy: badfeat.json: intersections[[]0[]].features[[]0[]].name: unknown feature nonsense"]
     )
@@ -134,12 +141,12 @@ def test_fixtures_and_parameters_of_the_same_name_are_left_alone(pytester: pytes
             assert closed_loop == 2
         """
     )
-    pytester.runpytest_subprocess().assert_outcomes(failed=2)
+    pytester.runpytest_inprocess().assert_outcomes(failed=2)
 
 
 @pytest.mark.parametrize("option", ["", "-network", "-policy", "-baud", "-f-cpu", "-budget", "-faults", "-kernel"])
 def test_an_empty_value_is_a_failure_not_a_skip_nor_a_default(suite: pytest.Pytester, option: str) -> None:
-    result = suite.runpytest_subprocess(*([] if option == "" else ["--hil=simavr"]), f"--hil{option}=")
+    result = suite.runpytest_inprocess(*([] if option == "" else ["--hil=simavr"]), f"--hil{option}=")
     if option in ("-baud", "-f-cpu", "-budget"):  # pytest itself asks for a number
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines([f"*argument --hil{option}: invalid * value: ''*"])
@@ -175,7 +182,7 @@ ALIVE = """
 
 def test_a_port_where_nothing_answers_fails_in_setup(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ALIVE)
-    result = pytester.runpytest_subprocess("--hil=loop://")
+    result = pytester.runpytest_inprocess("--hil=loop://")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["--hil: loop://: *Answer: *"])
     result.stdout.no_fnmatch_line("*.py:[0-9]*")
@@ -192,7 +199,7 @@ def test_a_board_with_another_policy_or_firmware_fails_in_setup(pytester: pytest
         ),
     ):
         server = Server(firmware(hello))
-        result = pytester.runpytest_subprocess(f"--hil={server.url}")
+        result = pytester.runpytest_inprocess(f"--hil={server.url}")
         server.hang_up()
         result.assert_outcomes(errors=1)
         result.stdout.fnmatch_lines([f"--hil: {server.url}: {message}"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +23,7 @@ from streetflow.errors import InputError  # noqa: E402
 from streetflow.networks.catalogue import find_network  # noqa: E402
 from streetflow.roadnet.reader import read_roadnet  # noqa: E402
 from tests.helpers.baselines import arterial, graph_of  # noqa: E402
+from tests.helpers.run_cli import tinylight  # noqa: E402
 from tests.helpers.shared_data import needs_data_set  # noqa: E402
 
 
@@ -42,15 +41,14 @@ def test_shared_models_refuse_intersections_that_differ(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("network", [pytest.param(n, marks=needs_data_set(n)) for n in ("Atlanta", "LosAngeles")])
-def test_the_papers_dashes(network: str, tmp_path: Path) -> None:
+def test_the_papers_dashes(network: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jobs, dashes = plan([network], list(BASELINES), [0, 1])
     assert set(dashes) == {(network, "MPLight"), (network, "CoLight")}
     assert {job.model for job in jobs} == {"EcoLight", "FRAP", "TLRP"}
     with pytest.raises(InputError, match=f"{network}: intersections: MPLight shares its weights"):
         train_baseline_files("MPLight", find_network(network), [(0, 0, tmp_path / "x.npz")])
-    command = [sys.executable, "-m", "tinylight.cli", "train", "--model", "MPLight", "--network", network, "--out"]
-    run = subprocess.run([*command, str(tmp_path / "x.npz")], capture_output=True, text=True)
-    assert run.returncode == 2 and "must be alike" in run.stderr
+    assert tinylight("train", "--model", "MPLight", "--network", network, "--out", str(tmp_path / "x.npz")) == 2
+    assert "must be alike" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -119,18 +117,7 @@ def test_faulty_files_are_refused(trained_file: Path, tmp_path: Path) -> None:
         evaluate("arterial", trained_file, [0], integer=True)
 
 
-def test_an_option_without_effect_and_an_unknown_model_are_refused(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "tinylight.cli",
-        "train",
-        "--network",
-        "crossing",
-        "--out",
-        str(tmp_path / "x.npz"),
-        "--model",
-    ]
+def test_an_option_without_effect_and_an_unknown_model_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["train", "--network", "crossing", "--out", str(tmp_path / "x.npz"), "--model"]
     for more, fault in ((["FRAP", "--kept-features", "3"], "--kept-features"), (["FRUP"], "unknown model 'FRUP'")):
-        run = subprocess.run([*command, *more], capture_output=True, text=True)
-        assert run.returncode == 2 and fault in run.stderr
+        assert tinylight(*command, *more) == 2 and fault in capsys.readouterr().err

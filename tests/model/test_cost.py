@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +33,7 @@ from streetflow.errors import InputError
 from streetflow.networks.catalogue import find_network
 from streetflow.roadnet.reader import read_roadnet
 from tests.helpers.places import ROOT
+from tests.helpers.run_cli import tinylight
 from tests.helpers.shared_data import needs_data_set
 
 TABLE = ROOT / "docs" / "results" / "table1.json"
@@ -235,13 +234,12 @@ def test_measured_beside_counted() -> None:
     assert measured.parameters < measured.flash_bytes < 32_256
 
 
-def test_command(tmp_path: Path) -> None:
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "cost.json"
-    command = [sys.executable, "-m", "tinylight.cli", "cost"]
-    run = subprocess.run([*command, "--rows", "--json", str(out)], capture_output=True, text=True)
-    assert run.returncode == 0 and "102,996" in run.stdout and "53,600" in run.stdout
+    assert tinylight("cost", "--rows", "--json", str(out)) == 0
+    shown = capsys.readouterr().out
+    assert "102,996" in shown and "53,600" in shown
     models = {each["model"]: (each["parameters"], each["flops"]) for each in json.loads(out.read_text())["models"]}
     assert models == TOTALS
     for bad, fault in ((["--intersection", "x"], "--network"), (["--network", "arterial", "--intersection", "x"], "has no")):
-        run = subprocess.run([*command, *bad], capture_output=True, text=True)
-        assert run.returncode == 2 and fault in run.stderr
+        assert tinylight("cost", *bad) == 2 and fault in capsys.readouterr().err

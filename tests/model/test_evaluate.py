@@ -20,6 +20,7 @@ from streetflow.control.environment import Environment
 from streetflow.control.features import FEATURES
 from streetflow.errors import InputError
 from tests.helpers.run_cli import tinylight
+from tests.helpers.short_network import SHORT, write_short_crossing
 from tests.helpers.small_network import grid, write
 
 
@@ -159,7 +160,15 @@ def test_a_policy_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         evaluate("crossing", tmp_path / "policy.json", [99], integer=True)
 
 
-def test_train_policy_in_small(tmp_path: Path) -> None:
+@pytest.fixture
+def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A network on which training is quick: the crossing, with 20 minutes of traffic."""
+    write_short_crossing(tmp_path / "data", horizon_s=1200, flows=3)
+    monkeypatch.setenv("TINYLIGHT_DATA", str(tmp_path / "data"))
+    return SHORT
+
+
+def test_train_policy_in_small(short: str, tmp_path: Path) -> None:
     """Two replicas of two episodes: a valid file with its provenance, the same bytes again; measured means run."""
     pytest.importorskip("torch", reason="torch is not installed (extra: train)")
     from model.train.search_and_refine import TrainingConfig
@@ -168,26 +177,26 @@ def test_train_policy_in_small(tmp_path: Path) -> None:
     config = TrainingConfig(search_episodes=1, refine_episodes=1)
     settings = PolicySettings(2, "inlane_2_num_vehicle, phase_2_delay, inter_2_current_phase", config=config)
     for folder in ("a", "b"):
-        train_policy("crossing", 2, 5, tmp_path / folder / "policy.json", settings, measure_flows=[2])
+        train_policy(short, 2, 5, tmp_path / folder / "policy.json", settings, measure_flows=[2])
     assert (tmp_path / "a/policy.json").read_bytes() == (tmp_path / "b/policy.json").read_bytes()
     policy = load_policy(tmp_path / "a/policy.json")
     provenance = policy.provenance
     assert provenance.command == (
-        "tinylight train --network crossing --flow 2 --seed 5 --replicas 2 --features "
+        "tinylight train --network short --flow 2 --seed 5 --replicas 2 --features "
         "inlane_2_num_vehicle,phase_2_delay,inter_2_current_phase --search-episodes 1 --refine-episodes 1 --out policy.json"
     )
     assert provenance.train_seed in (5, 6) and "of 2" in provenance.notes[0]
     assert (provenance.flow, provenance.search_episodes, provenance.refine_episodes) == (2, 1, 1)
     measured = policy.measured[0]
     for integer in (False, True):
-        row = evaluate("crossing", tmp_path / "a/policy.json", [2], integer=integer)[0]
+        row = evaluate(short, tmp_path / "a/policy.json", [2], integer=integer)[0]
         name = f"{row.arithmetic}_average_travel_time_s"
         assert row.average_travel_time_s == getattr(measured, name)
         assert row.policy_sha256 == policy.sha256 and row.agent == "policy.json"
     assert json.loads((tmp_path / "a/policy.json").read_text())["provenance"]["settings"]["replicas"] == 2
 
 
-def test_flows_in_turn_leave_others_unseen(tmp_path: Path) -> None:
+def test_flows_in_turn_leave_others_unseen(short: str) -> None:
     pytest.importorskip("torch", reason="torch is not installed (extra: train)")
     from model.train.flow_rotation import FlowRotation
     from model.train.search_and_refine import TrainingConfig
@@ -204,13 +213,13 @@ def test_flows_in_turn_leave_others_unseen(tmp_path: Path) -> None:
     assert times_s == [expected[2], expected[0], expected[1], expected[2]] and len(set(expected)) == 3
 
     config = TrainingConfig(search_episodes=1, refine_episodes=2, also_flows=(2,))
-    (policy,) = train_policies("crossing", [1], 0, PolicySettings(config=config))
+    (policy,) = train_policies(short, [1], 0, PolicySettings(config=config))
     assert "--also-flows 2" in policy.provenance.command and policy.provenance.settings["also_flows"] == [2]
     whole = PolicySettings(config=TrainingConfig(search_episodes=1, refine_episodes=2))
-    (alone,) = train_policies("crossing", [1], 0, whole)
+    (alone,) = train_policies(short, [1], 0, whole)
     assert policy.intersections[0].float_weights != alone.intersections[0].float_weights
     with pytest.raises(InputError, match="trained on already"):
-        train_policies("crossing", [2], 0, PolicySettings(config=config))
+        train_policies(short, [2], 0, PolicySettings(config=config))
 
 
 def test_a_run_without_a_vehicle_is_said(

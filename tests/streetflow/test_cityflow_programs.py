@@ -13,6 +13,7 @@ import pytest
 
 import streetflow
 from tests.helpers.golden import NETWORKS, network_folder, read_trace, trace_config, traces
+from tests.helpers.processes import PATIENCE_S
 from tests.helpers.small_network import CAR, grid, line, write
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -179,7 +180,7 @@ class Blocker:
 sys.meta_path.insert(0, Blocker())
 """
     command = [sys.executable, "-c", blocker + source, str(config), "50"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("after 50 s: 9 vehicles, average travel time ")
     refused = subprocess.run([sys.executable, "-c", blocker + "import hil"], capture_output=True, text=True, check=False)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from streetflow import Engine
 from tests.helpers.drawn_networks import Case, cases, drawn
 from tests.helpers.oracle import Oracle
+from tests.helpers.processes import PATIENCE_S
 from tests.helpers.small_network import demand, grid, write
 from tests.streetflow.test_engine_oracle import assert_same
 
@@ -209,7 +210,7 @@ def test_same_seed_same_bytes_in_every_process_and_for_every_number_of_threads(t
         command = [sys.executable, "-c", FINGERPRINT, str(config), str(threads), f"{folder}/"]
         environment = {**os.environ, "PYTHONHASHSEED": str(threads)}
         running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment))
-    outputs = [process.communicate(timeout=120)[0] for process in running]
+    outputs = [process.communicate(timeout=PATIENCE_S)[0] for process in running]
     assert [process.returncode for process in running] == [0, 0, 0]
     assert outputs[0] == outputs[1] == outputs[2] and "archive.json" in outputs[0]
     other = Engine(write(tmp_path / "other", roadnet, flows, seed=13, saveReplay=True))
@@ -235,7 +236,7 @@ def test_uncompiled_kernels_agree_as_well(tmp_path: Path) -> None:
         text=True,
         check=False,
         env=environment,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stdout
     assert "10 passed" in done.stdout

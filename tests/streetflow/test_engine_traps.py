@@ -22,6 +22,7 @@ import pytest
 
 from streetflow import Engine, InputError
 from streetflow.errors import StepError, UnknownIdError, UnknownVehicleError
+from tests.helpers.processes import PATIENCE_S
 from tests.helpers.small_network import CAR, demand, grid, line, write
 
 SIGNAL = "i_0_0"
@@ -353,14 +354,14 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("where", ["step_many", "next_step", "load"])
 def test_ctrl_c_interrupts(config: Path, where: str) -> None:
     command = [sys.executable, "-c", INTERRUPTED, str(config), where, str(config.with_name("roadnet.json"))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
 
 
 def test_uncaught_interrupt_ends_the_process_by_the_signal(config: Path) -> None:
     code = INTERRUPTED.replace("except KeyboardInterrupt", "except ZeroDivisionError")
     command = [sys.executable, "-c", code, str(config), "step_many"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGINT and "KeyboardInterrupt" in done.stderr
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.places import ROOT
+from tests.helpers.processes import with_path
 
 PACKAGES = ("streetflow", "model", "hil", "tinylight", "firmware")
 SOURCES = {
@@ -76,8 +76,8 @@ def copy_packages(folder: Path, *names: str) -> None:
 
 def python(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Python on the packages that lie in ``folder``, and in it."""
-    usual = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    environment = usual | {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", "COLUMNS": "200"} | variables
+    usual = {name: value for name, value in with_path(folder).items() if not name.startswith("NUMBA_")}
+    environment = usual | {"COLUMNS": "200"} | variables
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 

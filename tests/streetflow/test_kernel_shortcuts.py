@@ -48,7 +48,7 @@ def vehicle_kind_of(each: dict[str, float]) -> VehicleKind:
 SPEEDS = st.floats(0, 20)
 
 
-@drawn(400)
+@drawn(150)
 @given(
     kinds=st.lists(vehicles(), min_size=2, max_size=2),
     equal_brakes=st.booleans(),

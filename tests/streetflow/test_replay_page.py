@@ -17,6 +17,7 @@ from streetflow.networks.catalogue import find_network
 from streetflow.page.recorder import Recorder
 from streetflow.page.write import page_content, write_replay_page
 from streetflow.roadnet.geometry import point_at
+from tests.helpers.processes import PATIENCE_S
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SWITCHES = [
@@ -151,7 +152,7 @@ def dumped(page: Path, frame: int, folder: Path) -> dict:
     """What the page says that it draws at a frame."""
     assert CHROMIUM is not None
     command = [CHROMIUM, *SWITCHES, f"--user-data-dir={folder / 'profile'}", f"{page.as_uri()}#frame={frame}&dump"]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
     found = re.search(r'<pre id="state"[^>]*>(.*?)</pre>', dom, re.DOTALL)
     assert found is not None, dom[-2000:]
     return json.loads(html.unescape(found[1]))

@@ -11,7 +11,7 @@ from tinylight.commands.hil import _run_with_progress
 
 BORDERS = re.compile("[\u2500-\u257f]+")
 COMMANDS = [
-    "check crossing arterial",
+    "check crossing",
     "networks",
     "cost --rows",
     "evaluate --network crossing --agent SOTL --flows 0 --measures",

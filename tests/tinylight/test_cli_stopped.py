@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.places import ROOT
+from tests.helpers.processes import PATIENCE_S, with_path
+from tests.helpers.short_network import write_short_crossing
 
 CTRL_C = "os.kill(os.getpid(), signal.SIGINT)"
 BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
@@ -23,15 +25,15 @@ def program(before: str = "") -> list[str]:
     return [sys.executable, "-c", text]
 
 
-def tinylight(*arguments: str, before: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | variables
-    return subprocess.run([*program(before), *arguments], capture_output=True, text=True, env=environment, timeout=60)
+def tinylight(*arguments: str, before: str = "", path: tuple[Path, ...] = ()) -> subprocess.CompletedProcess[str]:
+    command = [*program(before), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=with_path(*path), timeout=PATIENCE_S)
 
 
 @BOTH
 def test_while_python_imports(number: int, tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text(f"import os\nos.kill(os.getpid(), {number})\n")
-    run = tinylight("networks", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    run = tinylight("networks", path=(tmp_path,))
     assert (run.returncode, run.stderr) == (128 + number, "tinylight: stopped\n")
 
 
@@ -48,23 +50,27 @@ def test_in_a_command(number: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [
-        ("train --network crossing --features inlane_2_num_vehicle,phase_2_delay --out p.json", "p.json.checkpoint"),
+        ("train --network short --features inlane_2_num_vehicle,phase_2_delay --out p.json", "p.json.checkpoint"),
         ("table --models FixedTime,SOTL --networks crossing,arterial --processes 1 --work w", "w/*/*/flow_9.json"),
     ],
     ids=["train", "table"],
 )
-def test_a_long_run_keeps_what_it_has(number: int, arguments: str, kept: str, tmp_path: Path) -> None:
+def test_a_long_run_keeps_what_it_has(
+    number: int, arguments: str, kept: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """And nothing beside it: no half-written file, no word of the processes' own."""
     if arguments.startswith("train"):
         pytest.importorskip("torch", reason="torch is not installed (extra: train)")
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    data = tmp_path_factory.mktemp("data")
+    write_short_crossing(data, horizon_s=400)
+    environment = with_path() | {"TINYLIGHT_DATA": str(data)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([*program(), *arguments.split()], cwd=tmp_path, env=environment, **pipes) as process:  # type: ignore[call-overload]
-        deadline_s = time.monotonic() + 120
+        deadline_s = time.monotonic() + PATIENCE_S
         while not list(tmp_path.glob(kept)) and process.poll() is None and time.monotonic() < deadline_s:
             time.sleep(0.02)
         process.send_signal(number)
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate(timeout=PATIENCE_S)
     *finished, last = error.splitlines()
     assert (process.returncode, out, last) == (128 + number, "", "tinylight: stopped")
     assert all(" flows 0, 1" in line for line in finished)  # of the table's finished jobs
@@ -96,12 +102,11 @@ def test_what_runs_until_it_is_stopped(command: str, number: int, ending: tuple[
     master, slave = os.openpty()
     arguments = ["board"] if command == "board" else ["share", os.ttyname(slave), "--listen", "127.0.0.1:0"]
     run = [sys.executable, "-c", "from tinylight.entry import main; main()", *arguments]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=with_path()) as process:
         assert process.stdout is not None
         assert "Ctrl-C ends it." in process.stdout.readline()
         process.send_signal(number)
-        error = process.communicate(timeout=60)[1]
+        error = process.communicate(timeout=PATIENCE_S)[1]
     for handle in (master, slave):
         os.close(handle)
     assert (process.returncode, error) == ending

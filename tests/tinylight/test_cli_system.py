@@ -53,12 +53,13 @@ def test_a_result_takes_the_place_of_regular_files_only(
     assert taken.stat() == before and list(Path.cwd().iterdir()) == [taken]
 
 
-def test_a_policy_that_no_request_could_feed_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_policy_that_no_request_could_feed_is_reported(data_set: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The paper's extraction knows no chip, so it isn't refused."""
     pytest.importorskip("torch", reason="torch is not installed (extra: train)")
+    (data_set / "network.json").write_text('{"horizon_s": 400}')
     short = ["--search-episodes", "1", "--refine-episodes", "1", "--kept-features", "1", "--out", "wide.json"]
     for feature, warned in (("inter_2_vehicle_position_image", True), ("phase_2_pressure", False)):
-        assert tinylight("train", "--network", "crossing", "--features", feature, *short) == 0
+        assert tinylight("train", "--network", "mine", "--features", feature, *short) == 0
         output = " ".join(capsys.readouterr().out.split())
         assert (f"144 values, more than the {CHIP_INPUTS} that a request to the chip carries" in output) is warned
 
