@@ -301,8 +301,8 @@ def roll_out(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Play ``actions`` for one decision and the base policy until the horizon.
 
-    trail[H]: vehicle-seconds spent (and still to go) by each decision's end. The rollout ends where that is more than cut_s above base_s; the
-    rest is assumed to go as the base's. Returns OK or a step's fault.
+    trail[H]: vehicle-seconds spent, and still to go, by each decision's end. The rollout ends where that is more than cut_s
+    above base_s; the rest is assumed to go as the base's. Returns OK or a step's fault.
     """
     n_lights, horizon = actions.size, trail.size
     for decision in range(horizon):
@@ -362,8 +362,8 @@ def plan(  # type: ignore[no-untyped-def]
                 if eyes.needs[PASSING]:
                     look(to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, eyes, sight, current)
                 fault = roll_out(
-                    to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, lights, state, eyes, sight, networks, to_go, actions, current,
-                    now_s, cut_s if turn > 0 else np.inf, scratch.base_s[draw], scratch.trail[draw],
+                    to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, lights, state, eyes, sight, networks, to_go, actions,
+                    current, now_s, cut_s if turn > 0 else np.inf, scratch.base_s[draw], scratch.trail[draw],
                 )  # fmt: skip
                 if fault != OK:
                     return fault

@@ -64,7 +64,7 @@ class Distillation:
     def __init__(
         self, network: Network, flow: int, features: Sequence[str], clearance: str, seed: int, settings: PlanConfig
     ) -> None:
-        self._network, self._flow, self._clearance, self._seed, self.settings = network, flow, clearance, seed, settings
+        self.network, self.flow, self.clearance, self.seed, self.settings = network, flow, clearance, seed, settings
         self.names = list(features)
         self.environment = Environment(network, flow, features=features, clearance=clearance)
         self._lights = self.environment.intersections
@@ -82,7 +82,7 @@ class Distillation:
         """One round's episodes."""
         with tempfile.TemporaryDirectory(prefix="tinylight-") as folder:
             for episode, environment in enumerate(self._environments(Path(folder))):
-                time_s = self._episode(environment, np.random.default_rng([self._seed, self.round, episode]))
+                time_s = self._episode(environment, np.random.default_rng([self.seed, self.round, episode]))
                 if progress is not None:
                     progress(self._progress(self.round, episode, time_s, None))
 
@@ -111,14 +111,14 @@ class Distillation:
 
     def _judged_s(self) -> float:
         """The student's mean travel time, in integers, on variations that it doesn't learn from."""
-        rng = np.random.default_rng([self._seed, 1 << 24])
+        rng = np.random.default_rng([self.seed, 1 << 24])
         demands, times_s = [], []
         for _ in range(self.settings.judged):
-            demands.append(Varied(self._flow, self._variation(rng), int(rng.integers(1 << 30))))
+            demands.append(Varied(self.flow, self._variation(rng), int(rng.integers(1 << 30))))
         with tempfile.TemporaryDirectory(prefix="tinylight-") as folder:
-            network = varied_network(self._network, demands, Path(folder))
+            network = varied_network(self.network, demands, Path(folder))
             for number in range(len(demands)):
-                environment = Environment(network, number, features=observed(self.names), clearance=self._clearance)
+                environment = Environment(network, number, features=observed(self.names), clearance=self.clearance)
                 driver = Driver(environment, self.parts)
                 observation, done = environment.reset(), False
                 while not done:
@@ -144,7 +144,7 @@ class Distillation:
 
     def quantised(self, headroom: Headroom) -> list[IntersectionPolicy]:
         """The student in integers, of every light, for what has been seen."""
-        rng = np.random.default_rng([self._seed, self.round, 1 << 20])
+        rng = np.random.default_rng([self.seed, self.round, 1 << 20])
         parts: list[IntersectionPolicy] = []
         for light, intersection in enumerate(self._lights):
             if self.settings.share and parts:
@@ -164,18 +164,18 @@ class Distillation:
 
     def _environments(self, folder: Path) -> Iterator[Environment]:
         """The round's, one after the other."""
-        rng = np.random.default_rng([self._seed, self.round, 1 << 16])
-        demands = [Varied(self._flow)] * self.settings.own
+        rng = np.random.default_rng([self.seed, self.round, 1 << 16])
+        demands = [Varied(self.flow)] * self.settings.own
         conditions = [FINE] * self.settings.own
         for _ in range(self.settings.varied):
             variation, trouble = self._varied(rng)
-            demands.append(Varied(self._flow, variation, int(rng.integers(1 << 30))))
+            demands.append(Varied(self.flow, variation, int(rng.integers(1 << 30))))
             conditions.append(trouble)
-        network = varied_network(self._network, demands, folder)
+        network = varied_network(self.network, demands, folder)
         searched = observed(self.names)
         for number, each in enumerate(conditions):
-            seed = default_seed(self._flow) if number < self.settings.own else int(rng.integers(1 << 30))
-            yield Environment(network, number, seed=seed, features=searched, clearance=self._clearance, conditions=each)
+            seed = default_seed(self.flow) if number < self.settings.own else int(rng.integers(1 << 30))
+            yield Environment(network, number, seed=seed, features=searched, clearance=self.clearance, conditions=each)
 
     def _variation(self, rng: np.random.Generator) -> Variation:
         settings = self.settings

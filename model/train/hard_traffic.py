@@ -30,15 +30,15 @@ MOST_SATURATED = 0.01
 """Of the decisions, that may leave the range; the same as in the verdict on the chip."""
 
 
-def hard_states(work: Distillation, network: Network, flow: int, clearance: str, seed: int) -> list[npt.NDArray[np.int64]]:
+def hard_states(work: Distillation, seed: int) -> list[npt.NDArray[np.int64]]:
     """int64[T, inputs] of each light: what the student, in float, meets in hard traffic."""
     assert work.parts is not None  # after the rounds
     states: list[list[npt.NDArray[np.int64]]] = [[] for _ in work.parts]
-    with _hard_network(network, flow, seed) as hard:
+    with _hard_network(work, seed) as hard:
         for number, (_, conditions) in enumerate(HARD):
             conditions = replace(conditions, seed=seed)
             features = observed(work.names)
-            environment = Environment(hard, number, features=features, clearance=clearance, conditions=conditions)
+            environment = Environment(hard, number, features=features, clearance=work.clearance, conditions=conditions)
             driver = Driver(environment, work.parts, integer=False)
             observation, done = environment.reset(), False
             while not done:
@@ -48,11 +48,11 @@ def hard_states(work: Distillation, network: Network, flow: int, clearance: str,
     return [np.stack(each) for each in states]
 
 
-def saturated_share(policy: Policy, network: Network, flow: int, seed: int) -> float:
+def saturated_share(policy: Policy, work: Distillation, seed: int) -> float:
     """The share of the policy's decisions in hard traffic with an input beyond its range or a unit at its limit, at most (those
     with both count twice)."""
     rows = []
-    with _hard_network(network, flow, seed) as hard:
+    with _hard_network(work, seed) as hard:
         for number, (_, conditions) in enumerate(HARD):
             settings = RunSettings(conditions=replace(conditions, seed=seed))
             rows += evaluate(hard, policy, [number], integer=True, settings=settings)
@@ -61,6 +61,6 @@ def saturated_share(policy: Policy, network: Network, flow: int, seed: int) -> f
 
 
 @contextmanager
-def _hard_network(network: Network, flow: int, seed: int) -> Iterator[Network]:
+def _hard_network(work: Distillation, seed: int) -> Iterator[Network]:
     with tempfile.TemporaryDirectory(prefix="tinylight-") as folder:
-        yield varied_network(network, [Varied(flow, variation, seed) for variation, _ in HARD], Path(folder))
+        yield varied_network(work.network, [Varied(work.flow, variation, seed) for variation, _ in HARD], Path(folder))

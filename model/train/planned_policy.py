@@ -86,22 +86,12 @@ def plan_policy(
             network=network.name,
             decision_interval_s=work.environment.decision_interval_s,
             clearance=settings.clearance,
-            provenance=_provenance(
-                work,
-                network,
-                flow,
-                seed,
-                settings,
-                hashes,
-                planned_command(network.name, flow, seed, settings, out_name),
-                kept_round,
-                parts,
-            ),
+            provenance=_provenance(work, settings, hashes, out_name, kept_round, parts),
             measured=[],
             intersections=[each.part for each in parts],
         )
 
-    policy = finished_policy(work, network, flow, settings.clearance, seal)
+    policy = finished_policy(work, seal)
     flows = range(len(network.flow_files)) if measure_flows is None else measure_flows
     return changed(policy, measured=measured_on(network, policy, flows))
 
@@ -161,22 +151,20 @@ def plannable_features(network: Network, flow: int, settings: PlannedSettings) -
     return names
 
 
-def finished_policy(
-    work: Distillation, network: Network, flow: int, clearance: str, seal: Callable[[Sequence[Calibrated]], Policy]
-) -> Policy:
+def finished_policy(work: Distillation, seal: Callable[[Sequence[Calibrated]], Policy]) -> Policy:
     """The student in integers that keep their range: calibrated on what the training saw and on hard traffic, and then tried on
     other hard traffic. Where more than one decision in a hundred leaves the range there, that traffic joins the calibration.
 
     Raises:
         InputError: after `TRIES` it still leaves the range.
     """
-    hard = hard_states(work, network, flow, clearance, seed=0)
+    hard = hard_states(work, seed=0)
     for attempt in range(1, TRIES + 1):
         policy = seal(finished_parts(work, hard))
-        share = saturated_share(policy, network, flow, seed=attempt)
+        share = saturated_share(policy, work, seed=attempt)
         if share <= MOST_SATURATED:
             return policy
-        more = hard_states(work, network, flow, clearance, seed=attempt)
+        more = hard_states(work, seed=attempt)
         hard = [np.concatenate(pair) for pair in zip(hard, more, strict=True)]
     fault = (
         f"the policy's integers leave their range in {share:.1%} of the decisions in hard traffic, after {TRIES} calibrations"
@@ -209,22 +197,26 @@ def _some(rng: np.random.Generator, states: npt.NDArray[np.int64]) -> npt.NDArra
 
 
 def _provenance(
-    work: Distillation, network: Network, flow: int, seed: int, settings: PlannedSettings, hashes: dict[str, str], command: str,
-    kept_round: int, parts: Sequence[Calibrated],
-) -> Provenance:  # fmt: skip
+    work: Distillation,
+    settings: PlannedSettings,
+    hashes: dict[str, str],
+    out_name: str,
+    kept_round: int,
+    parts: Sequence[Calibrated],
+) -> Provenance:
     distil = settings.config
     per_round = distil.episodes_a_round
     held = dataclasses.asdict(distil)
     return Provenance(
-        command=command,
+        command=planned_command(work.network.name, work.flow, work.seed, settings, out_name),
         tool_version=tool_version(),
         torch_version=str(torch.__version__),
         numpy_version=np.__version__,
-        network=network.name,
-        flow=flow,
+        network=work.network.name,
+        flow=work.flow,
         engine="builtin",
         engine_seed=work.environment.seed,
-        train_seed=seed,
+        train_seed=work.seed,
         search_episodes=per_round * min(distil.search_rounds, distil.rounds),
         refine_episodes=per_round * max(distil.rounds - distil.search_rounds, 0),
         **hashes,

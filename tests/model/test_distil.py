@@ -109,7 +109,7 @@ def test_the_integers_keep_their_range_in_hard_traffic(crossing: Network) -> Non
     config = dataclasses.replace(SHORT, rounds=1, search_rounds=1, varied=0)
     work = Distillation(crossing, 0, NAMES.split(","), "hold", 0, config)
     planned.run_rounds(work, None, {}, None)
-    (hard,) = hard_states(work, crossing, 0, "hold", seed=0)
+    (hard,) = hard_states(work, seed=0)
     seen = work.records.seen(0).inputs[:, work.student.columns(0)]
     assert hard.max() > seen.max()
     (part,) = planned.finished_parts(work, [hard])
