@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,20 +112,22 @@ class Distillation:
 
     def _judged_s(self) -> float:
         """The student's mean travel time, in integers, on variations that it doesn't learn from."""
-        rng = np.random.default_rng([self.seed, 1 << 24])
-        demands, times_s = [], []
-        for _ in range(self.settings.judged):
-            demands.append(Varied(self.flow, self._variation(rng), int(rng.integers(1 << 30))))
-        with tempfile.TemporaryDirectory(prefix="tinylight-") as folder:
-            network = varied_network(self.network, demands, Path(folder))
-            for number in range(len(demands)):
-                environment = Environment(network, number, features=observed(self.names), clearance=self.clearance)
-                driver = Driver(environment, self.parts)
-                observation, done = environment.reset(), False
-                while not done:
-                    observation, _, done = environment.step(driver.act(observation))
-                times_s.append(environment.average_travel_time_s())
+        times_s = []
+        for environment in self._judges:
+            driver = Driver(environment, self.parts)
+            observation, done = environment.reset(), False
+            while not done:
+                observation, _, done = environment.step(driver.act(observation))
+            times_s.append(environment.average_travel_time_s())
         return float(np.mean(times_s))
+
+    @cached_property
+    def _judges(self) -> list[Environment]:
+        rng = np.random.default_rng([self.seed, 1 << 24])
+        demands = [Varied(self.flow, self._variation(rng), int(rng.integers(1 << 30))) for _ in range(self.settings.judged)]
+        with tempfile.TemporaryDirectory(prefix="tinylight-") as folder:
+            network, features = varied_network(self.network, demands, Path(folder)), observed(self.names)
+            return [Environment(network, k, features=features, clearance=self.clearance) for k in range(len(demands))]
 
     def _progress(self, round: int, episode: int, time_s: float | None, regret_s: float | None) -> Progress:
         a_round, rounds = self.settings.episodes_a_round, self.settings.rounds

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from streetflow.errors import Problems
 from streetflow.roadnet.cursor import Cursor
@@ -37,6 +37,7 @@ PUSHED_DEFAULTS = {
     "headwayTime": 1.0,
 }
 _INT32 = 2**31 - 1
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -103,9 +104,24 @@ def _sha256(path: str | Path) -> bytes | None:
 def _parse(path: str | Path, road_index: Mapping[str, int], accept_integral_floats: bool) -> tuple[Flow, ...]:
     root = Cursor(read_json(path), path)
     problems = Problems(path)
-    flows = [problems.take(_flow, cursor, road_index, accept_integral_floats) for cursor in root.items()]
+    kinds, routes = _Seen(vehicle_kind), _Seen(lambda route: _anchors(route, road_index))
+    flows = [problems.take(_flow, cursor, kinds, routes, accept_integral_floats) for cursor in root.items()]
     problems.raise_if_any()
     return tuple(flows)
+
+
+class _Seen(Generic[T]):
+    """Reads values, and an equal one without a fault only once: most vehicles of a file are of one kind, and on few routes."""
+
+    def __init__(self, read: Callable[[Cursor], T]) -> None:
+        self._read = read
+        self._found: dict[str, T] = {}
+
+    def __call__(self, cursor: Cursor) -> T:
+        key = repr(cursor.value)  # tells 5 from 5.0, True and "5"
+        if key not in self._found:
+            self._found[key] = self._read(cursor)
+        return self._found[key]
 
 
 def vehicle_kind(cursor: Cursor, defaults: Mapping[str, float] | None = None) -> VehicleKind:
@@ -152,11 +168,11 @@ def _road(cursor: Cursor, road_index: Mapping[str, int]) -> int:
     return road_index[name]
 
 
-def _flow(cursor: Cursor, road_index: Mapping[str, int], accept_integral_floats: bool) -> Flow:
+def _flow(cursor: Cursor, kinds: _Seen[VehicleKind], routes: _Seen[tuple[int, ...]], accept_integral_floats: bool) -> Flow:
     cursor.members()
     problems = Problems(cursor.file)
-    kind = problems.take(lambda: vehicle_kind(cursor["vehicle"]))
-    anchors = problems.take(lambda: _anchors(cursor["route"], road_index))
+    kind = problems.take(lambda: kinds(cursor["vehicle"]))
+    anchors = problems.take(lambda: routes(cursor["route"]))
     interval_s = problems.take(lambda: cursor["interval"].number(above=0))
     start_s = problems.take(_time, cursor, "startTime", 0, accept_integral_floats)
     end_s = problems.take(_time, cursor, "endTime", -1, accept_integral_floats)
