@@ -68,7 +68,8 @@ def test_the_same_seed_gives_the_same_policy_in_one_go_or_resumed(
     assert policy.sha256 == made[0].sha256
 
 
-def test_a_checkpoint_of_another_run_is_refused(crossing: Network, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_run_is_refused(crossing: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planned, "saturated_share", lambda *_, **__: 0.0)  # so short a training may leave it
     checkpoint = tmp_path / "checkpoint"
     one_round = PlannedSettings(NAMES, config=dataclasses.replace(SHORT, rounds=1, varied=0, refine_steps=5, search_steps=5))
     plan_policy(crossing, 0, 3, one_round, checkpoint=checkpoint, measure_flows=[0])
