@@ -100,6 +100,7 @@ def run_rounds(
     work: Distillation, checkpoint: Path | None, identity: dict[str, Any], progress: Callable[[Progress], None] | None
 ) -> int:
     """All rounds, or those that a checkpoint leaves. Returns the number of the round whose student stays."""
+    torch.set_num_threads(1)  # the networks are small: more threads would wait for each other
     if checkpoint is not None and checkpoint.is_file():
         work.restore(load_checkpoint(checkpoint, identity, CHECKPOINT_KEYS))
     while work.round < work.settings.rounds:

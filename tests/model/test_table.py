@@ -292,10 +292,14 @@ def test_bad_input_ends_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert more[1].split("-")[-1] in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", [name for name in PAPER_NETWORKS if name != "Hangzhou1"])  # its own is older: docs/results
-def test_a_papers_network_comes_with_the_tables_policy_of_flow_0(name: str) -> None:
-    table = load_policy(COMMITTED.parent / "policies" / name / "flow_0.json")
-    assert load_policy(pretrained_policy(name)).sha256 == table.sha256
+@pytest.mark.parametrize("name", PAPER_NETWORKS)
+def test_a_papers_network_comes_with_a_planned_policy_of_flow_0(name: str) -> None:
+    """Of one seed, within the limit of weights, and measured on all flows."""
+    policy = load_policy(pretrained_policy(name))
+    provenance = policy.provenance
+    assert provenance.settings["method"] == "planned" and (provenance.flow, provenance.train_seed) == (0, 0)
+    assert max(part.n_parameters for part in policy.intersections) <= 1001
+    assert [run.flow for run in policy.measured] == list(range(10))
 
 
 @pytest.mark.parametrize("reference", ["Nobody", "TinyLight.paper", "CoLight"])
