@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from model.policy.file import CHIP_INPUTS
 from model.search.budget import Budget
 from model.search.config import LAYER_DIMS
 from model.search.ranges import MOST, require_possible, setting
@@ -83,7 +84,8 @@ class PlanConfig:
 
     @property
     def budget(self) -> Budget:
-        return Budget(self.max_parameters)
+        """Of an intersection's sub-graph: its parameters, and the inputs that a request to the chip carries."""
+        return Budget(self.max_parameters, max_inputs=CHIP_INPUTS)
 
     @property
     def episodes_a_round(self) -> int:

@@ -20,10 +20,11 @@ class Budget:
     max_parameters: int | None = None
     max_cycles: int | None = None
     max_flash_bytes: int | None = None
+    max_inputs: int | None = None  # numbers that the kept features have together: a request to the chip carries so many
 
     @property
     def is_free(self) -> bool:
-        return self.max_parameters is None and self.max_cycles is None and self.max_flash_bytes is None
+        return self == Budget()
 
     def allows(self, widths: npt.ArrayLike, layer2: npt.ArrayLike, layer3: npt.ArrayLike, n_actions: npt.ArrayLike) -> Bool:
         """bool[...] for kept features of widths[..., K]; the other arguments broadcast against [...]."""
@@ -32,6 +33,8 @@ class Budget:
         allowed = np.ones(np.broadcast_shapes(w.shape[:-1], d2.shape, d3.shape, a.shape), np.bool_)
         if self.max_parameters is not None:
             allowed &= parameter_count(w, d2, d3, a) <= self.max_parameters
+        if self.max_inputs is not None:
+            allowed &= w.sum(axis=-1) <= self.max_inputs
         if self.max_cycles is not None or self.max_flash_bytes is not None:
             chip, parts = chip_model(), terms(w, d2, d3, a)
             if self.max_cycles is not None:

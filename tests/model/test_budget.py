@@ -29,6 +29,8 @@ def test_cycles_and_flash_bind_beside_parameters() -> None:
     assert Budget(max_cycles=int(cycles) + 1, max_flash_bytes=int(flash_bytes) + 1).allows([12, 9], 18, 20, 9)
     assert not Budget(max_cycles=int(cycles) - 1).allows([12, 9], 18, 20, 9)
     assert not Budget(max_flash_bytes=int(flash_bytes) - 1).allows([12, 9], 18, 20, 9)
+    assert Budget(max_inputs=22).allows([12, 10], 18, 20, 9) and not Budget(max_inputs=21).allows([12, 10], 18, 20, 9)
+    assert not Budget(max_inputs=98).is_free
     assert Budget().is_free and not Budget(max_cycles=10**6).is_free
 
 
