@@ -132,10 +132,11 @@ def test_without_tensorboard_it_says_so(
 
 
 @pytest.mark.parametrize("method", ["dqn", "planned"])
-def test_both_methods_write_events(method: str, tmp_path: Path) -> None:
+def test_both_methods_write_events(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tensorboard", reason="tensorboard is not installed (extra: tensorboard)")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+    monkeypatch.setattr("streetflow.networks.scenarios.HORIZON_S", 300)
     short = {
         "dqn": ("--search-episodes", "1", "--refine-episodes", "1"),
         "planned": ("--features", "phase_2_num_vehicle,inter_2_current_phase", "--kept-features", "2", *PLANNED_SETS),
