@@ -11,16 +11,18 @@ from model.baselines.file import BaselineFile, is_baseline_file, load_baseline
 from model.planning.planner import Planner
 from model.policy.agent import PolicyAgent, SaturationCount
 from model.policy.file import Policy, load_policy
+from model.policy.provenance import file_sha256
 from streetflow.control.clearance import require_clearance
 from streetflow.control.conditions import FINE, Conditions
-from streetflow.control.controllers import CONTROLLERS, Controller, run
+from streetflow.control.controllers import Controller, run
 from streetflow.control.engines import require_engine
 from streetflow.control.environment import Environment
+from streetflow.control.tuned import RULES
 from streetflow.errors import InputError
 from streetflow.near import did_you_mean
 from streetflow.networks.catalogue import Network, find_network
 
-AGENTS: dict[str, Callable[[], Controller]] = CONTROLLERS | {
+AGENTS: dict[str, Callable[[], Controller]] = RULES | {
     "Planner": Planner,
     "Planner.blind": lambda: Planner(blind_seed=0),
 }
@@ -44,6 +46,7 @@ class EvaluationRow:
     decisions_beyond_range: int | None = None  # in which an input was beyond its range; None: not decided in integers
     decisions_at_limit: int | None = None  # in which a hidden unit was at its limit
     decisions: int | None = None  # in all: one at each light each time
+    trained_on: bool | None = None  # whether the policy was trained on this very flow; None: no policy file's network
 
 
 @dataclass(frozen=True)
@@ -120,12 +123,23 @@ def evaluate(
                 policy_sha256=None if policy is None else policy.sha256,
                 average_travel_time_s=environment.average_travel_time_s(),
                 throughput_veh_per_min=environment.throughput_veh_per_min(),
+                trained_on=_trained_on(policy, network, flow),
                 **_range_counts(controller),
             )
         )
         if progress is not None:
             progress(rows[-1])
     return rows
+
+
+def _trained_on(policy: Policy | BaselineFile | None, network: Network, flow: int) -> bool | None:
+    if not isinstance(policy, Policy) or policy.network != network.name:
+        return None
+    origin = policy.provenance
+    if flow == origin.flow:
+        return file_sha256(network.flow_file(flow)) == origin.flow_sha256
+    also_flows = origin.settings.get("also_flows")
+    return isinstance(also_flows, list) and flow in also_flows
 
 
 def _range_counts(controller: Controller) -> dict[str, int]:

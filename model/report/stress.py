@@ -21,8 +21,8 @@ from model.policy.provenance import file_sha256, tool_version
 from model.report.bootstrap import Interval, mean_interval, ratio_interval
 from streetflow.control.clearance import require_clearance
 from streetflow.control.conditions import FINE, Conditions
-from streetflow.control.controllers import CONTROLLERS
 from streetflow.control.environment import Environment
+from streetflow.control.tuned import RULES, SUFFIX, TUNED, rules_for, tuned_parameters
 from streetflow.errors import FieldError
 from streetflow.files import cannot_write
 from streetflow.near import or_else
@@ -66,7 +66,7 @@ class StressRun:
     inputs_sha256: str  # of all that the figures depend on, beside the agent
     agent: str
     arithmetic: str  # "integer" or "float", "" for a rule
-    policy_sha256: str | None
+    policy_sha256: str | None  # of a tuned rule: of its parameters
     average_travel_time_s: float
     throughput_veh_per_min: float
 
@@ -140,14 +140,16 @@ class Kept:
         self._line_is_open = False
 
 
-def contestants(agents: Iterable[str | Path], *, integer: bool = True) -> list[Contestant]:
-    """The agents, then the rules that aren't among them: one of these is the best. InputError for an unknown agent."""
+def contestants(agents: Iterable[str | Path], network: str = "", *, integer: bool = True) -> list[Contestant]:
+    """The agents, then the rules that aren't among them, with those tuned for the network: one of these is the best. InputError
+    for an unknown agent."""
     found = []
-    for name in dict.fromkeys([*map(str, agents), *CONTROLLERS]):
+    for name in dict.fromkeys([*map(str, agents), *rules_for(network)]):
         controller, _, _ = make_controller(name, integer=None)
         policy = getattr(controller, "policy", None)
         arithmetic = "" if policy is None else "integer" if integer and isinstance(policy, Policy) else "float"
-        found.append(Contestant(name, arithmetic, None if policy is None else policy.sha256, controller.features))
+        sha256 = _parameters_sha256(name, network) if policy is None else policy.sha256
+        found.append(Contestant(name, arithmetic, sha256, controller.features))
     return found
 
 
@@ -213,7 +215,7 @@ def scores(runs: Sequence[StressRun]) -> list[Score]:
     for column, by_agent in times.items():
         shared = sorted(set.intersection(*(set(own) for own in by_agent.values())))
         own_s = {agent: [own[seed] for seed in shared] for agent, own in by_agent.items()}
-        rules = [agent for agent in own_s if agent in CONTROLLERS]
+        rules = [agent for agent in own_s if agent in RULES]
         best = min(rules or own_s, key=lambda agent: fsum(own_s[agent]))
         for agent, values_s in own_s.items():
             more_s = [own - rule for own, rule in zip(values_s, own_s[best], strict=True)]
@@ -227,6 +229,12 @@ def labels(agents: Iterable[str]) -> dict[str, str]:
     names = {agent: agent if agent in AGENTS else Path(agent).name for agent in agents}
     shared = [name for name in names.values() if list(names.values()).count(name) > 1]
     return {agent: agent if name in shared else name for agent, name in names.items()}
+
+
+def _parameters_sha256(name: str, network: str) -> str | None:
+    """None for a rule that isn't tuned."""
+    own = tuned_parameters().get(network, {}).get(name.removesuffix(SUFFIX)) if name in TUNED else None
+    return None if own is None else hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()
 
 
 def _inputs_sha256(varied: Network, draw: int, column: Column, seed: int) -> str:

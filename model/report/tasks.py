@@ -16,6 +16,7 @@ from model.report.compare import row_label
 from model.report.settings import TinyLightSettings, settings_named, settings_names, tinylight_settings
 from streetflow.control.controllers import CONTROLLERS, PAPER_RULES
 from streetflow.control.intersection import signalled_intersections
+from streetflow.control.tuned import SUFFIX, TUNED, refusal, tuned_parameters
 from streetflow.errors import FieldError
 from streetflow.near import or_else
 from streetflow.networks.catalogue import Network, default_seed, find_network
@@ -58,7 +59,8 @@ def expand_models(text: str) -> list[str]:
     """Row names of a list such as `rules,TinyLight.best`; FieldError for an unknown one."""
     known = table_models()
     opponents = [name for name in CONTROLLERS if name not in PAPER_RULES]
-    several = {"rules": list(PAPER_RULES), "opponents": opponents, "baselines": list(BASELINES), "all": known}
+    several = {"rules": list(PAPER_RULES), "opponents": opponents, "tuned": list(TUNED)}
+    several |= {"baselines": list(BASELINES), "all": known}
     models = []
     for name in (part.strip() for part in text.split(",")):
         if name not in known and name not in several:
@@ -81,7 +83,7 @@ def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -
         intersections = signalled_intersections(read_roadnet(network.roadnet_file))
         count = len(intersections)
         for model in models:
-            why = BASELINES[model].refusal(intersections) if model in BASELINES else None
+            why = BASELINES[model].refusal(intersections) if model in BASELINES else refusal(model, name)
             if why is not None:
                 dashes[name, model] = why
                 continue
@@ -105,6 +107,8 @@ def row_labels(models: Iterable[str]) -> list[str]:
 def identity(network: Network, model: str, flow: int) -> dict[str, Any]:
     """Everything that a cell's figures depend on; a cell with another identity is made again."""
     known: dict[str, Any] = {"clearance": "hold", "horizon_s": network.horizon_s} | file_hashes(network, flow)
+    if model in TUNED:
+        known["parameters"] = tuned_parameters()[network.name][model.removesuffix(SUFFIX)]
     if model not in AGENTS:
         known["learning_version"] = LEARNING_VERSION
     if model.partition(".")[0] in SEARCHING:

@@ -7,13 +7,16 @@ the environment itself, since any controller knows its own lights.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streetflow.control.actuated import Actuated
 from streetflow.control.environment import Environment
 from streetflow.control.rules import EfficientPressure, GreatestFeature
+from streetflow.control.webster import Webster
 
 
 class Controller(Protocol):
@@ -115,18 +118,21 @@ class SOTL:
         return np.where(leave, (current + 1) % self._counts, current).astype(np.int32)
 
 
-PAPER_RULES: dict[str, Callable[[], Controller]] = {
+PAPER_RULES: dict[str, Callable[..., Controller]] = {
     "FixedTime": FixedTime,
     "MaxPressure": MaxPressure,
     "SOTL": SOTL,
 }
 """The rules of the paper's tables, with its settings."""
 
-CONTROLLERS: dict[str, Callable[[], Controller]] = PAPER_RULES | {
-    "MaxQueue": lambda: GreatestFeature("phase_2_num_waiting_vehicle"),
-    "MaxCount": lambda: GreatestFeature("phase_2_num_vehicle"),
-    "MaxPressure0": lambda: GreatestFeature("phase_2_pressure"),
-    "EfficientPressure": lambda: EfficientPressure("lane_2_num_vehicle"),
-    "EfficientQueue": lambda: EfficientPressure("lane_2_num_waiting_vehicle"),
+CONTROLLERS: dict[str, Callable[..., Controller]] = PAPER_RULES | {
+    "MaxQueue": partial(GreatestFeature, "phase_2_num_waiting_vehicle"),
+    "MaxCount": partial(GreatestFeature, "phase_2_num_vehicle"),
+    "MaxPressure0": partial(GreatestFeature, "phase_2_pressure"),
+    "EfficientPressure": partial(EfficientPressure, "lane_2_num_vehicle"),
+    "EfficientQueue": partial(EfficientPressure, "lane_2_num_waiting_vehicle"),
+    "Actuated": Actuated,
+    "Webster": Webster,
 }
-"""All rules by name: the paper's, and stronger ones without a parameter (``rules.py``)."""
+"""All rules by name: the paper's, and stronger ones (``rules.py``, ``actuated.py``, ``webster.py``). Each takes its parameters
+by keyword."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,12 @@ from model.policy.file import IntersectionPolicy, Policy, load_policy, save_poli
 from model.policy.inputs import gather_inputs, input_indices
 from model.policy.integer import IntegerPolicy
 from model.policy.synthetic import random_intersection, random_policy
+from model.report.bootstrap import mean_interval
 from streetflow.control.controllers import MaxPressure, run
 from streetflow.control.environment import Environment
 from streetflow.control.features import FEATURES
 from streetflow.errors import InputError
+from streetflow.networks.catalogue import find_network
 from tests.helpers.run_cli import tinylight
 from tests.helpers.short_network import SHORT, write_short_crossing
 from tests.helpers.small_network import grid, write
@@ -232,3 +235,35 @@ def test_a_run_without_a_vehicle_is_said(
     out, err = capsys.readouterr()
     assert "0.000" in out
     assert "idle/flow_0.json: no vehicle was created in 3600 s, so that travel time and throughput are 0" in out + err
+
+
+def test_own_and_unseen_flows_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "rows.json"
+    policy = str(pretrained_policy("crossing"))
+    assert tinylight("evaluate", "--network", "crossing", "--agent", policy, "--flows", "1,0,2", "--json", str(out)) == 0
+    rows = json.loads(out.read_text())
+    assert [(row["flow"], row["trained_on"]) for row in rows] == [(1, False), (0, True), (2, False)]
+    first, own, last = (row["average_travel_time_s"] for row in rows)
+    every, unseen = mean_interval([first, own, last]), mean_interval([first, last])
+    lines = [" ".join(word for word in line.replace("│", " ").split()) for line in capsys.readouterr().out.splitlines()]
+    (at,) = (number for number, line in enumerate(lines) if line.startswith("own flow "))
+    assert lines[at].startswith(f"own flow {own:.3f} ")
+    assert any(line.startswith(f"unseen flows {unseen.mean:.3f} ") for line in lines[at:])
+    assert any(line.startswith(f"95 % {unseen.low:.3f} to {unseen.high:.3f} ") for line in lines[at:])
+    assert any(line.startswith(f"95 % {every.low:.3f} to {every.high:.3f} ") for line in lines[:at])
+    assert tinylight("evaluate", "--network", "crossing", "--agent", policy, "--flows", "1,2") == 0
+    assert "unseen" not in capsys.readouterr().out
+    assert [row.trained_on for row in evaluate("crossing", "SOTL", [0])] == [None]
+
+
+def test_flows_that_were_trained_on_are_known_by_number_and_content() -> None:
+    policy = load_policy(pretrained_policy("crossing"))
+    origin = policy.provenance
+    settings = origin.settings | {"also_flows": [2, 3]}
+    several = policy.model_copy(update={"provenance": origin.model_copy(update={"settings": settings})})
+    short = replace(find_network("crossing"), horizon_s=60)
+    assert [row.trained_on for row in evaluate(short, several, range(4))] == [True, False, True, True]
+    other = policy.model_copy(update={"provenance": origin.model_copy(update={"flow_sha256": "0" * 64})})
+    assert [row.trained_on for row in evaluate(short, other, [0])] == [False]
+    elsewhere = replace(short, name="mine")
+    assert [row.trained_on for row in evaluate(elsewhere, policy, [0])] == [None]

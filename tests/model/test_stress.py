@@ -16,6 +16,7 @@ from model.report.stress import COLUMNS, Column, Contestant, Kept, StressRun, co
 from model.report.stress_write import write_scorecard
 from streetflow.control.conditions import Conditions
 from streetflow.control.controllers import CONTROLLERS
+from streetflow.control.tuned import rules_for
 from streetflow.errors import FieldError, InputError
 from streetflow.networks.catalogue import Network, default_seed, find_network
 from streetflow.networks.variations import Variation
@@ -48,6 +49,9 @@ def test_all_rules_enter_and_each_once(entered: list[Contestant]) -> None:
     assert len(entered) == 1 + len(CONTROLLERS) and {each.name for each in entered[1:]} == set(CONTROLLERS)
     assert [each.arithmetic for each in entered] == ["integer"] + [""] * len(CONTROLLERS)
     assert contestants([pretrained_policy("crossing")], integer=False)[0].arithmetic == "float"
+    with_tuned = contestants(["MaxQueue"], "crossing")
+    assert {each.name for each in with_tuned} == set(rules_for("crossing")) > set(CONTROLLERS)
+    assert all((each.policy_sha256 is not None) == each.name.endswith(".tuned") for each in with_tuned)
 
 
 def test_every_agent_runs_in_every_draw_of_every_column(runs: list[StressRun], entered: list[Contestant]) -> None:
@@ -241,11 +245,11 @@ def test_the_command_shows_and_writes_a_scorecard(
     )
     assert tinylight(*arguments, "--out", str(tmp_path / "card")) == 0
     first = capsys.readouterr().out
-    assert re.search(r"as is +\w+ \d+\.\d s +\d+\.\d s", first) and "crossing.json" in first and "MaxCount" in first
+    assert re.search(r"as is +[\w.]+ \d+\.\d s +\d+\.\d s", first) and "crossing.json" in first and "MaxCount" in first
     assert {each.name for each in tmp_path.iterdir()} == {"work", "card.csv", "card.json", "card.md", "card.svg"}
     runs = [StressRun(**run) for run in json.loads((tmp_path / "card.json").read_text())["runs"]]
     seeds = {run.seed for run in runs}
-    assert len(runs) == 2 * (1 + len(CONTROLLERS)) and seeds == {0}
+    assert len(runs) == 2 * (1 + len(rules_for("crossing"))) and seeds == {0}
     (row,) = evaluate("crossing", "SOTL", [0], settings=RunSettings(seed=default_seed(0)))
     assert row.average_travel_time_s in of(runs, "as is", "SOTL")
     monkeypatch.setattr("model.report.stress.evaluate", lambda *_, **__: pytest.fail("found again"))

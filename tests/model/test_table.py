@@ -17,14 +17,16 @@ import pytest
 from model import pretrained_policy
 from model.evaluate import evaluate
 from model.policy.file import load_policy
+from model.report.bootstrap import mean_interval
 from model.report.cells import Cell, Outcome, cell_file, load_cell, save_cell
-from model.report.compare import paired, sign_flip_p, table_rows
+from model.report.compare import by_network, paired, paired_with_strongest, sign_flip_p, strongest_rule, table_rows
 from model.report.paper_table import PAPER_NETWORKS, paper_cell, paper_models
 from model.report.settings import settings_names, tinylight_settings
 from model.report.tasks import expand_models, identity, is_done, plan, run_task
 from model.report.write import write_report
 from streetflow.control.controllers import PAPER_RULES
 from streetflow.control.measures import summarise
+from streetflow.control.tuned import TUNED
 from streetflow.errors import InputError
 from streetflow.networks.catalogue import find_network
 from tests.helpers.places import ROOT
@@ -95,6 +97,32 @@ def test_rows_and_pairs_by_hand() -> None:
     assert (first.label, first.runs, first.better_runs) == ("B, float", 3, 2)
     assert first.mean_difference_s == pytest.approx((-1.0 + 0.5 - 2.5) / 3)
     assert second.mean_difference_s == pytest.approx(first.mean_difference_s + 1)
+    assert (first.mean_difference_s, first.low_s, first.high_s) == pytest.approx(mean_interval([-1.0, 0.5, -2.5]))
+    assert rows[0].travel_time_interval_s == mean_interval([10.0, 12.0, 14.0])
+
+
+def test_the_strongest_rule_of_each_network_is_a_rule_with_all_runs() -> None:
+    """The planner is a bound and no rule; SOTL.tuned is one, but wasn't run on every flow."""
+    cells = [cell("one", "Planner", k, rule=1.0) for k in (0, 1)] + [cell("one", "SOTL.tuned", 0, rule=2.0)]
+    cells += [cell("one", "MaxQueue", k, rule=5.0 + k) for k in (0, 1)]
+    cells += [cell("one", "MaxQueue.tuned", k, rule=5.5 - k) for k in (0, 1)]
+    cells += [cell("two", "MaxQueue", k, rule=5.0) for k in (0, 1)] + [cell("three", "EcoLight", 0, float=1.0)]
+    rows = table_rows(cells)
+    best = {network: strongest_rule(members) for network, members in by_network(rows).items()}
+    assert {network: row and row.label for network, row in best.items()} == {
+        "one": "MaxQueue.tuned", "two": "MaxQueue", "three": None,
+    }  # fmt: skip
+    pairs = paired_with_strongest(rows)
+    assert {(pair.network, pair.label, pair.reference, pair.mean_difference_s) for pair in pairs} == {
+        ("one", "Planner", "MaxQueue.tuned", -4.0),
+        ("one", "SOTL.tuned", "MaxQueue.tuned", -3.5),
+        ("one", "MaxQueue", "MaxQueue.tuned", 0.5),
+    }
+
+
+def test_a_tuned_rule_has_no_row_in_the_paper() -> None:
+    (row,) = table_rows([cell("Hangzhou1", "SOTL.tuned", 0, rule=200.0)])
+    assert row.paper is None and row.verdict == "-"
 
 
 def test_pairs_use_the_flows_that_both_have() -> None:
@@ -134,6 +162,8 @@ def test_unknown_names_are_named() -> None:
     with pytest.raises(InputError, match="unknown settings 'worst'; there are paper, best"):
         tinylight_settings("worst", "Hangzhou1")
     assert expand_models("SOTL,rules") == ["SOTL", "FixedTime", "MaxPressure"]
+    assert {"Actuated", "Webster"} < set(expand_models("opponents")) and "SOTL" not in expand_models("opponents")
+    assert expand_models("tuned") == list(TUNED)
 
 
 def test_settings_of_one_network_override_the_common_ones(tmp_path: Path) -> None:
@@ -202,6 +232,16 @@ def test_a_baselines_cell_is_what_its_weights_give(tmp_path: Path, monkeypatch: 
     assert made.outcomes == {"float": Outcome(row.average_travel_time_s, row.throughput_veh_per_min)}
 
 
+def test_a_tuned_rules_cell_depends_on_its_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (task,), dashes = plan(["crossing"], ["MaxQueue.tuned"], [0])
+    run_task(task, tmp_path, lambda _fraction: None)
+    assert is_done(task, tmp_path) and not dashes
+    monkeypatch.setattr("model.report.tasks.tuned_parameters", lambda: {"crossing": {"MaxQueue": {"lead": 99}}})
+    assert not is_done(task, tmp_path)
+    monkeypatch.setattr("model.report.tasks.refusal", lambda model, network: f"{model} on {network}")
+    assert plan(["crossing"], ["MaxQueue.tuned"], [0])[1] == {("crossing", "MaxQueue.tuned"): "MaxQueue.tuned on crossing"}
+
+
 def test_jobs_are_the_same_whatever_the_cores() -> None:
     """Ten flows of one light: two tasks of five; of three lights with twelve groups: four, four, two."""
     tasks, _ = plan(["crossing", "arterial"], ["FixedTime", "FRAP"], range(10))
@@ -241,8 +281,17 @@ def test_reports_hold_every_run(tmp_path: Path) -> None:
     assert content["dashes"] == [{"network": "Atlanta", "model": "MPLight", "why": "not alike"}]
     assert len(content["made_from"]) == 2 and len(content["rows"]) == 3 and len(content["pairs"]) == 2
     text = (tmp_path / "out.md").read_text()
-    assert "| TinyLight.best, integer | 101.00 ± 0.00 | 102.87 ± 2.98 |" in text
-    assert "| Hangzhou1 | MaxPressure | +20.50 ± 0.50 | 0/2 | 0.500 |" in text
+    assert "| TinyLight.best, integer | 101.00 ± 0.00 | 101.00 to 101.00 | 102.87 ± 2.98 |" in text
+    low, high = mean_interval([20.0, 21.0])[1:]
+    line = f"| +20.50 ± 0.50 | {low:+.2f} to {high:+.2f} | 0/2 | 0.500 |"
+    assert f"| Hangzhou1 | MaxPressure | TinyLight.best, integer {line}" in text
+    assert "Strongest rule: MaxPressure, 121.50 s." in text
+    assert "| Hangzhou1 | TinyLight.best, float | MaxPressure | -21.50 ± 0.50 |" in text
+    (row,) = (row for row in content["rows"] if row["label"] == "MaxPressure")
+    assert row["travel_time_interval_s"] == list(mean_interval([121.0, 122.0])[1:])
+    assert [(pair["label"], pair["reference"]) for pair in content["pairs_with_strongest_rule"]] == [
+        ("TinyLight.best, float", "MaxPressure"), ("TinyLight.best, integer", "MaxPressure"),
+    ]  # fmt: skip
 
 
 def table_command(work: Path, *more: str) -> list[str]:

@@ -96,6 +96,7 @@ def evaluate(
     table.add_section()
     table.add_row("mean", "", f"{mean(times):.3f}", f"{mean(throughputs):.3f}")
     table.add_row("deviation", "", f"{pstdev(times):.3f}", f"{pstdev(throughputs):.3f}")
+    _add_means(table, rows)
     show(table)
     _say_range(rows)
     if measures:
@@ -105,6 +106,25 @@ def evaluate(
     if json_file is not None:
         found_measures: list[dict[str, object]] = [{"measures": dict(each)} for each in measured] or [{} for _ in rows]
         write_json([asdict(row) | extra for row, extra in zip(rows, found_measures, strict=True)], json_file)
+
+
+def _add_means(table: Table, rows: "Sequence[EvaluationRow]") -> None:
+    """95 % intervals of the means, and of a policy's own flows and those that it never saw apart."""
+    from model.report.bootstrap import mean_interval
+
+    kinds = {"": list(rows)}
+    if {True, False} <= {row.trained_on for row in rows}:
+        kinds |= {name: [row for row in rows if row.trained_on is own] for name, own in (("own", True), ("unseen", False))}
+    for kind, some in kinds.items():
+        if kind:
+            table.add_section()
+        figures = [[row.average_travel_time_s for row in some], [row.throughput_veh_per_min for row in some]]
+        if kind:
+            noun = "flow" if len(some) == 1 else "flows"
+            table.add_row(f"{kind} {noun}", "", *(f"{mean(values):.3f}" for values in figures))
+        if len(some) > 1:
+            intervals = map(mean_interval, figures)
+            table.add_row("95 %", "", *(f"{each.low:.3f} to {each.high:.3f}" for each in intervals))
 
 
 def _say_range(rows: "Sequence[EvaluationRow]") -> None:

@@ -69,7 +69,7 @@ def stress(
     chosen = find_columns(columns)
     require_clearance(clearance)
     shown = _shown(network, agents)
-    entered = contestants(shown, integer=not float_)
+    entered = contestants(shown, network, integer=not float_)
     if work is not None:
         require_folder(work)
     files = [out.with_name(out.name + suffix) for suffix in SUFFIXES] if out is not None else []

@@ -25,7 +25,7 @@ from streetflow.near import or_else
 from tinylight.console import progress_bar, require_writable, say, show
 
 if TYPE_CHECKING:
-    from model.report.compare import Row
+    from model.report.compare import Pair, Row
     from model.report.run import TableProgress
     from model.report.tasks import TableTask
     from streetflow.control.measures import Summary
@@ -69,7 +69,7 @@ def table(
 
     Mean and population deviation of travel time and throughput, with the paper's figures beside ours. All cores are used.
     """
-    from model.report.compare import by_network, default_reference, table_rows
+    from model.report.compare import by_network, default_reference, paired_with_strongest, table_rows
     from model.report.tasks import expand_models, plan, planned_cells, row_labels
     from model.report.write import ordered, write_report
     from streetflow.networks.catalogue import find_networks, parse_flows, require_flow_list
@@ -96,8 +96,10 @@ def table(
     chosen = reference or default_reference(rows)
     _require_row(chosen, [row.label for row in rows])
     write_report(stem, cells, dashes, chosen, "tinylight " + shlex.join(sys.argv[1:]))
-    for members in by_network(rows).values():
+    strongest = paired_with_strongest(rows)
+    for network, members in by_network(rows).items():
         show(_shown(members))
+        show(_intervals(members, [pair for pair in strongest if pair.network == network]))
     say("= equal to the hundredth; ≈ < > mean travel time within two of the paper's deviations, below, above", style="dim")
     for (network, model), why in dashes.items():
         say(f"{model} on {network}: - ({why})", style="dim")
@@ -158,6 +160,27 @@ def _shown(rows: list["Row"]) -> Table:
         papers = [None, None] if row.paper is None else [row.paper.travel_time_s, row.paper.throughput_veh_per_min]
         figures = [_sd(each) for pair in zip(ours, papers, strict=True) for each in pair]
         shown.add_row(row.label, *figures, SIGNS.get(row.verdict, row.verdict))
+    return shown
+
+
+def _intervals(rows: list["Row"], pairs: list["Pair"]) -> Table:
+    """One network's 95 % intervals, of the means and of the differences from its strongest rule."""
+    shown = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    shown.add_column("model", no_wrap=True)
+    shown.add_column("travel time s, 95 %", justify="right", no_wrap=True)
+    by_label = {pair.label: pair for pair in pairs}
+    if pairs:
+        shown.add_column(f"less {pairs[0].reference}, 95 %", justify="right", no_wrap=True)
+        shown.add_column("p", justify="right", no_wrap=True)
+    for row in rows:
+        interval, pair = row.travel_time_interval_s, by_label.get(row.label)
+        cells = [f"{interval.low:.2f} to {interval.high:.2f}" if len(row.flows) > 1 else "-"]
+        if pair is not None:
+            width = f" ({pair.low_s:+.2f} to {pair.high_s:+.2f})" * (pair.runs > 1)
+            cells += [f"{pair.mean_difference_s:+.2f}{width}", f"{pair.p:.3f}"]
+        elif pairs:
+            cells += ["strongest rule", ""]
+        shown.add_row(row.label, *cells)
     return shown
 
 

@@ -23,7 +23,7 @@ DEVICES = ("cpu", "cuda")
 DQN, PLANNED = METHODS = ("dqn", "planned")
 PLANNED_OPTIONS = (
     *("network", "out", "model", "method", "flow", "seed", "features", "clearance", "kept_features", "max_parameters"),
-    *("share", "settings", "log", "json_file"),
+    *("share", "settings", "log", "tensorboard", "json_file"),
 )
 BASELINE_OPTIONS = ("network", "out", "model", "flow", "seed", "clearance")
 TINYLIGHT = "TinyLight"
@@ -47,7 +47,7 @@ def train(
             metavar="dqn|planned",
             help="How TinyLight learns: dqn is the paper's Q-learning; planned learns from a planner that plays all actions "
             "on the exact engine: better, and faster. It takes --flow, --seed, --features, --clearance, --kept-features, "
-            "--max-parameters, --share, --log and --set.",
+            "--max-parameters, --share, --log, --tensorboard and --set.",
         ),
     ] = DQN,
     flow: Annotated[int, typer.Option(metavar="K", min=0, help="Demand to train on: flow_K.json.")] = 0,
@@ -133,6 +133,10 @@ def train(
     log: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Write loss, entropies and travel time of every episode here.")
     ] = None,
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write the same for TensorBoard, while it trains: a folder for each seed."),
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Train a policy: search the super-graph, prune it to a few features and one component a layer, refine, quantise.
@@ -147,6 +151,7 @@ def train(
         raise InputError("tinylight train", "", "needs PyTorch: pip install 'tinylight-hil[train]'") from fault
     from model.planning.settings import PlanConfig
     from model.search.config import KEPT_FEATURES, TrainingConfig
+    from model.train.events import EventLog
     from model.train.log import write_log
     from model.train.search_and_refine import EpisodeRow, Execution, TrainingProgress
     from model.train.train_policy import PolicySettings, searched_features, train_policy
@@ -168,9 +173,8 @@ def train(
         sizes = {"kept_features": kept_features, "max_parameters": max_parameters}
         given: dict[str, Any] = {name: size for name, size in sizes.items() if size is not None} | {"share": share}
         given |= _changes(settings or [], PlanConfig)
-        train_by_planning(
-            network, flow, seed, out, features=features, clearance=clearance, config=given, log=log, json_file=json_file
-        )
+        logs = {"log": log, "tensorboard": tensorboard, "json_file": json_file}
+        train_by_planning(network, flow, seed, out, features=features, clearance=clearance, config=given, **logs)
         return
     features, kept_features = features or "release", KEPT_FEATURES if kept_features is None else kept_features
     resolve_features(feature_list(features))
@@ -208,6 +212,7 @@ def train(
         config = replace(config, also_flows=tuple(parse_flows(also_flows, len(found.flow_files), "also_flows")))
     resume_from = checkpoint if checkpoint.is_file() else None
     rows: list[EpisodeRow] = []
+    events = EventLog(tensorboard)
 
     with fields_from(source), progress_bar() as bar:
         task = bar.add_task(f"training on {network}, flow {flow}", total=search_episodes + refine_episodes)
@@ -216,6 +221,7 @@ def train(
             if resume_from is not None and not rows:
                 say(f"resuming from {checkpoint}", style="dim")
             rows.extend(state.rows)
+            events.add(state.rows)
             times = [row.average_travel_time_s for row in state.rows]
             label = f"{state.rows[0].stage}: travel time {min(times):.1f} s"
             bar.update(task, description=label, completed=state.done_episodes, total=state.total_episodes)
@@ -229,6 +235,7 @@ def train(
             execution=Execution(checkpoint, resume_from=resume_from, threads=threads, device=device),
             progress=on_progress,
         )
+    events.close()
     checkpoint.unlink(missing_ok=True)
     show_policy(policy, out, json_file)
     if log is not None:

@@ -20,17 +20,19 @@ def train_by_planning(
     clearance: str,
     config: Mapping[str, Any],
     log: Path | None,
+    tensorboard: Path | None,
     json_file: Path | None,
 ) -> None:
     """Trains a policy and writes its files.
 
     Args:
-        network, flow, seed, out, features, clearance, log, json_file: as the command's.
+        network, flow, seed, out, features, clearance, log, tensorboard, json_file: as the command's.
         config: the fields of `PlanConfig` that are given.
     """
     from model.planning.distil import Progress
     from model.planning.settings import PlanConfig
     from model.policy.file import save_policy
+    from model.train.events import EventLog
     from model.train.log import write_log
     from model.train.planned_log import planned_rows
     from model.train.planned_policy import PlannedSettings, plan_policy, plannable_features
@@ -43,6 +45,7 @@ def train_by_planning(
     found.flow_file(flow)
     resuming = checkpoint.is_file()
     states: list[Progress] = []
+    events = EventLog(tensorboard)
     with progress_bar() as bar:
         total = settings.config.rounds * settings.config.episodes_a_round
         task = bar.add_task(f"planning on {network}, flow {flow}", total=total)
@@ -54,6 +57,7 @@ def train_by_planning(
             label = f"round {state.round + 1} of {settings.config.rounds}"
             if state.regret_s is not None:
                 label += f": mean regret {state.regret_s:.1f} veh s"
+                events.add(planned_rows(states, seed, settings.config)[events.rows :])
             bar.update(task, description=label, completed=state.done_episodes)
 
         policy = plan_policy(
@@ -65,6 +69,7 @@ def train_by_planning(
             checkpoint=checkpoint,
             out_name=out.name,
         )
+    events.close()
     save_policy(policy, out)
     checkpoint.unlink(missing_ok=True)
     show_policy(policy, out, json_file)
