@@ -53,7 +53,7 @@ def plot(
     for log, own in read.items():
         for each in own:
             for name in sorted(each.gaps.keys() & set(drawn)):
-                fault = f"has no {name} in {each.gaps[name]} episodes: gaps in the curve"
-                say(f"{log}: seed {each.train_seed} {fault}", style="yellow")
+                gap = f"has no {name} in {each.gaps[name]} episodes: gaps in the curve"
+                say(f"{log}: seed {each.train_seed} {gap}", style="yellow")
     episodes = dict.fromkeys(str(len(own[0].columns["episode"])) for own in read.values())
     say(f"{out}: {len(replicas)} replicas, {' and '.join(episodes)} episodes")
