@@ -121,7 +121,8 @@ def planned_command(network: str, flow: int, seed: int, settings: PlannedSetting
     for each in dataclasses.fields(PlanConfig):
         value = getattr(settings.config, each.name)
         if value != getattr(usual.config, each.name):
-            text += f" --set {each.name}={value}".replace(", ", ",")
+            shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
+            text += f" --set {each.name}={shown}"
     return f"tinylight train --method planned --network {network} --flow {flow} --seed {seed}{text} --out {out}"
 
 
