@@ -138,7 +138,7 @@ def test_both_methods_write_events(method: str, tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr("streetflow.networks.scenarios.HORIZON_S", 300)
     short = {
-        "dqn": ("--search-episodes", "1", "--refine-episodes", "1"),
+        "dqn": ("--search-episodes", "1", "--refine-episodes", "1", "--set", "batch=8"),
         "planned": ("--features", "phase_2_num_vehicle,inter_2_current_phase", "--kept-features", "2", *PLANNED_SETS),
     }[method]
     log, events = tmp_path / "log.csv", tmp_path / "events"

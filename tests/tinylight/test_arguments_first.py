@@ -83,6 +83,8 @@ MISSPELT = {
     ("train", "--set"): ("gama=1", "gamma"),
     ("train", "--device"): ("cud", "cuda"),
     ("train", "--log"): ("none/log.csv", ""),
+    ("train", "--method"): ("plannd", "planned"),
+    ("train", "--tensorboard"): ("policy.json", ""),
     ("train", "--json"): ("none/facts.json", ""),
     ("train", "--search-episodes"): ("0", ""),
     ("train", "--max-parameters"): ("0", ""),

@@ -203,6 +203,7 @@ def train(
         config = TrainingConfig(**(options | changes))
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     require_writable(out, checkpoint, log, json_file)
+    events = EventLog(tensorboard)
     found = find_network(network)
     found.flow_file(flow)
     if model != TINYLIGHT:
@@ -212,7 +213,6 @@ def train(
         config = replace(config, also_flows=tuple(parse_flows(also_flows, len(found.flow_files), "also_flows")))
     resume_from = checkpoint if checkpoint.is_file() else None
     rows: list[EpisodeRow] = []
-    events = EventLog(tensorboard)
 
     with fields_from(source), progress_bar() as bar:
         task = bar.add_task(f"training on {network}, flow {flow}", total=search_episodes + refine_episodes)

@@ -41,11 +41,11 @@ def train_by_planning(
     settings = PlannedSettings(features or USUAL_FEATURES, clearance, PlanConfig(**config))
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     require_writable(out, checkpoint, log, json_file)
+    events = EventLog(tensorboard)
     found = find_network(network)
     found.flow_file(flow)
     resuming = checkpoint.is_file()
     states: list[Progress] = []
-    events = EventLog(tensorboard)
     with progress_bar() as bar:
         total = settings.config.rounds * settings.config.episodes_a_round
         task = bar.add_task(f"planning on {network}, flow {flow}", total=total)
