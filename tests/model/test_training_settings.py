@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.report.settings import tinylight_settings
+from model.report.paper_table import PAPER_NETWORKS
+from model.report.settings import settings_names, tinylight_settings
 from model.search.config import TrainingConfig
 from streetflow.errors import InputError
 from tests.helpers.run_cli import tinylight
@@ -110,6 +111,21 @@ def test_the_tables_settings_file_is_held_to_the_same(setting: dict[str, object]
     with pytest.raises(InputError) as refused:
         tinylight_settings("x", "Jinan", file)
     assert str(refused.value).startswith(f"settings.json: x.training.{name}: ") and fault in str(refused.value)
+
+
+@pytest.mark.parametrize("name", settings_names())
+@pytest.mark.parametrize("network", PAPER_NETWORKS)
+def test_the_tables_settings_are_possible(name: str, network: str) -> None:
+    settings = tinylight_settings(name, network)
+    assert settings.method == ("planned" if name == "planned" else "dqn")
+    assert "method" in settings.identity() or settings.method == "dqn"
+
+
+def test_a_planned_setting_is_held_to_its_own_config() -> None:
+    file = Path("settings.json")
+    file.write_text(json.dumps({"x": {"method": "planned", "training": {"rounds": 0}}}))
+    with pytest.raises(InputError, match=r"^settings\.json: x\.training\.rounds: must be a whole number from 1"):
+        tinylight_settings("x", "Jinan", file)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"x": 3}', '{"x": {"networks": {"Jinan": {"training": 3}}}}'])

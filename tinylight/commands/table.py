@@ -39,7 +39,7 @@ def table(
         str,
         typer.Option(
             metavar="NAMES",
-            help="Rows, separated by commas: rules, baselines, and TinyLight.paper or TinyLight.best for TinyLight with these "
+            help="Rows, separated by commas: rules, baselines, and TinyLight.paper, .best or .planned for TinyLight with these "
             "settings. `rules`, `baselines` and `all` stand for several.",
         ),
     ] = "rules",
