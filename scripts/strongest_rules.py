@@ -47,9 +47,8 @@ def show() -> None:
         paper = " | ".join(f"{rules[name][1:].mean():.2f}" for name in ("FixedTime", "MaxPressure"))
         unseen = f"**{policy[1:].mean():.2f} ± {policy[1:].std():.2f}**"
         difference = f"{low.mean:+.2f} ({low.low:+.2f} to {low.high:+.2f})"
-        print(
-            f"| {network} | {paper} | {rules[strongest][1:].mean():.2f} {strongest} | {unseen} | {difference} | {policy[0]:.2f} |"
-        )
+        rule = f"{rules[strongest][1:].mean():.2f} {strongest}"
+        print(f"| {network} | {paper} | {rule} | {unseen} | {difference} | {policy[0]:.2f} |")
 
 
 if __name__ == "__main__":
