@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from model.train.search_and_refine import EpisodeRow
-from streetflow.errors import InputError
+from streetflow.errors import FieldError
 from streetflow.files import cannot_write, require_folder
 
 SCALARS = ("average_travel_time_s", "loss", "epsilon", "learning_rate", "entropy_features", "entropy_layer2", "entropy_layer3")
@@ -33,7 +33,7 @@ class EventLog:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as fault:
-            raise InputError("--tensorboard", "", "needs TensorBoard: pip install 'tinylight-hil[tensorboard]'") from fault
+            raise FieldError("tensorboard", "needs TensorBoard: pip install 'tinylight-hil[tensorboard]'") from fault
         self._open = SummaryWriter
 
     @property

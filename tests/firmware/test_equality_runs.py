@@ -25,7 +25,7 @@ def test_fewer_inputs_than_policies(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setattr(kernel_equality, "compare", asked)
     monkeypatch.setattr(sys, "argv", ["kernel_equality", "--count", "3"])
     assert kernel_equality.main() == 0
-    assert "table: 14 of 14 equal" in capsys.readouterr().out  # one of each intersection
+    assert "table: 24 of 24 equal" in capsys.readouterr().out  # one of each intersection
 
 
 @pytest.mark.parametrize(

@@ -109,13 +109,14 @@ def test_a_real_map_agrees_with_the_elf_and_with_avr_size(firmware: Firmware) ->
 
 
 def test_the_policys_tables_have_the_size_that_they_must_have(firmware: Firmware) -> None:
-    """12+9 -> 18 -> 20 -> 9 (in pairs of rows: 10): a byte a weight, three a bias, two a row's scale, six a feature's."""
+    """12+9 -> 18 -> 20 -> 9 (in pairs of rows: 10): a byte a weight, three a bias, two a row's scale, eight a feature's scale
+    and end of its range."""
     symbols = measure(firmware).per_symbol
     flash = {name.removeprefix("policy.o:policy_0_"): size.flash_bytes for name, size in symbols.items()}
     assert flash["layer1_weights"] == (12 + 9) * 18 and flash["layer1_biases"] == 2 * 18 * 3
     assert flash["layer2_weights"] == 18 * 20 and flash["layer2_requantise"] == 20 * 2
     assert flash["layer3_weights"] == 20 * 10 and flash["layer3_biases"] == 10 * 3
-    assert flash["phases"] == 9 and flash["scales"] == 2 * 6
+    assert flash["phases"] == 9 and flash["scales"] == 2 * 8
     assert symbols["infer.o:hidden1"].static_ram_bytes == 18
 
 
@@ -124,7 +125,7 @@ def test_a_further_intersection_costs_its_tables_and_little_else(firmware: Firmw
     write_random_policy(file, shapes=[((12, 9), (18, 20), 9)] * 2)
     one, two = measure(firmware), measure(build_firmware(file, kernel="c"))
     tables = sum(size.flash_bytes for name, size in one.per_symbol.items() if name.startswith("policy.o:policy_0_"))
-    assert 0 <= two.flash_bytes - one.flash_bytes - tables < 100  # its descriptor of 25 bytes, and finding it
+    assert 0 <= two.flash_bytes - one.flash_bytes - tables < 140  # its descriptor of 25 bytes, and a hundred to find it
     assert two.static_ram_bytes == one.static_ram_bytes
 
 

@@ -44,8 +44,14 @@ NAMES_A_FILE = [
     f"{TRAIN} policy.json --log",
     f"{TRAIN} policy.json --json",
 ]
-NAMES_A_FOLDER = [f"{TABLE} --work", f"{TABLE} --report-only --work", "make-network"]
-ANY_NAME = ["table --out"]  # the beginning of three files' names
+NAMES_A_FOLDER = [
+    f"{TABLE} --work",
+    f"{TABLE} --report-only --work",
+    "stress --network crossing --work",
+    f"{TRAIN} policy.json --tensorboard",
+    "make-network",
+]
+ANY_NAME = ["table --out", "stress --out"]  # the beginning of three files' names
 
 
 def refused(command: str, place: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
