@@ -14,7 +14,7 @@ The policy file's loader has proved that no sum here leaves 24 bits and no produ
 numpy's int64 is exact. The steps are functions of their own, since the quantisation (`model/quantise/quantise.py`) goes through
 them as it chooses each layer's integers.
 
-Two things can make the integers decide otherwise than the float network, and both are reported of every inference (`Saturation`):
+Two things can make the integers decide otherwise than the float network, and both are reported (`Saturation`):
 
     beyond    an input is beyond its range: x < offset, or ((x - offset) * multiplier + round) >> shift exceeds 255, so that
               it is clipped (`FeatureInput.covered` has the limits)
