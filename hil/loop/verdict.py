@@ -17,11 +17,11 @@ from hil.loop.latency import LatencyStats
 from hil.loop.range_counts import ChipRange, RangeCount, expected_range
 from hil.wire.exchange import Counters
 from hil.words import counted, named
+from model.policy.integer import SATURATED_LIMIT
 
 LATENCY_BUDGET_US = 100_000  # a decision must be in hand within 0.1 s (paper, section 4.5)
 FLASH_LIMIT_BYTES = 32_768 - 512  # ATmega328P less the Uno's bootloader
 SRAM_LIMIT_BYTES = 2_048
-SATURATED_LIMIT = 0.01  # share of the decisions that may leave the integers' range
 
 Outcome = Literal["pass", "fail", "not measured"]
 

@@ -36,6 +36,8 @@ from model.policy.file import INPUT_MAX, IntersectionPolicy
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
+SATURATED_LIMIT = 0.01  # share of the decisions that may leave the integers' range
+
 
 class Activations(NamedTuple):
     """Every intermediate of one inference (or of a batch: one more leading axis)."""

@@ -26,8 +26,6 @@ HARD = (
     (Variation(1.3), Conditions(stuck_lanes=1, seed=2)),
     (Variation(1.3), Conditions(dead_lanes=1, seed=3)),
 )
-MOST_SATURATED = 0.01
-"""Of the decisions, that may leave the range; the same as in the verdict on the chip."""
 
 
 def hard_states(work: Distillation, seed: int) -> list[npt.NDArray[np.int64]]:

@@ -15,13 +15,15 @@ import torch
 from model.planning.distil import Distillation, Progress, shared
 from model.planning.settings import PlanConfig
 from model.policy.file import Policy, Provenance
+from model.policy.integer import SATURATED_LIMIT
 from model.policy.provenance import tool_version
 from model.quantise.calibration import Calibrated, calibrate
 from model.search.subgraph import fitting_features
 from model.search.supergraph import GraphShape
 from model.train.checkpoint import load_checkpoint, save_checkpoint
 from model.train.finish import changed, input_hashes, measured_on, require_writable_phases
-from model.train.hard_traffic import MOST_SATURATED, hard_states, saturated_share
+from model.train.hard_traffic import hard_states, saturated_share
+from model.train.search_and_refine import shared_streams
 from streetflow.control.environment import Environment
 from streetflow.control.features import feature_list, resolve_features
 from streetflow.errors import FieldError, InputError
@@ -79,6 +81,8 @@ def plan_policy(
     names = plannable_features(network, flow, settings)
     work = Distillation(network, flow, names, settings.clearance, seed, settings.config)
     require_writable_phases(network, work.environment)
+    if settings.config.share:
+        shared_streams([work.environment])
     kept_round = run_rounds(work, checkpoint, _identity(hashes, seed, settings), progress)
 
     def seal(parts: Sequence[Calibrated]) -> Policy:
@@ -164,7 +168,7 @@ def finished_policy(work: Distillation, seal: Callable[[Sequence[Calibrated]], P
     for attempt in range(1, TRIES + 1):
         policy = seal(finished_parts(work, hard))
         share = saturated_share(policy, work, seed=attempt)
-        if share <= MOST_SATURATED:
+        if share <= SATURATED_LIMIT:
             return policy
         more = hard_states(work, seed=attempt)
         hard = [np.concatenate(pair) for pair in zip(hard, more, strict=True)]

@@ -210,7 +210,7 @@ class _Replicas:
         self.n_decisions = environments[0].n_decisions
         if any(environment.n_decisions != self.n_decisions for environment in environments):
             raise ValueError("replicas that train together need equally many decisions per episode")
-        streams = _streams(environments) if config.share else 1
+        streams = shared_streams(environments) if config.share else 1
         widths = np.concatenate([environment.feature_widths for environment in environments])
         n_actions = [len(each.phases) for environment in environments for each in environment.intersections]
         self.shape = GraphShape(  # of the groups: of every intersection, or of one for all of a replica
@@ -336,7 +336,7 @@ def _blocks(n_groups: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
-def _streams(environments: Sequence[TrafficEnvironment]) -> int:
+def shared_streams(environments: Sequence[TrafficEnvironment]) -> int:
     """How many intersections each replica has; FieldError unless all are alike."""
     widths = np.concatenate([environment.feature_widths for environment in environments])
     n_actions = {len(each.phases) for environment in environments for each in environment.intersections}

@@ -135,6 +135,16 @@ def test_integers_that_leave_their_range_are_calibrated_again_and_then_refused(
     assert len(tried) == 3
 
 
+def test_lights_that_differ_share_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said before the training."""
+    monkeypatch.setattr(planned, "run_rounds", lambda *_: pytest.fail("it trained"))
+    uneven = Environment("arterial", 0, features=NAMES.split(","))
+    uneven.feature_widths[1] += 1
+    monkeypatch.setattr("model.planning.distil.Environment", lambda *_, **__: uneven)
+    with pytest.raises(InputError, match="the intersections differ in phases or lanes"):
+        plan_policy(find_network("arterial"), 0, 0, PlannedSettings(NAMES, config=dataclasses.replace(SHORT, share=True)))
+
+
 def test_the_driver_before_the_first_round_is_max_queue(crossing: Network) -> None:
     environment = Environment(crossing, 0, features=observed(NAMES.split(",")))
     driver, observation = Driver(environment, None), environment.reset()
