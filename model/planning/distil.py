@@ -95,7 +95,7 @@ class Distillation:
             self.student.search(seen)
         last = self.round == settings.rounds - 1
         regret_s = self.student.refine(seen, settings.last_steps if last else settings.refine_steps)
-        self.parts = self.quantised(ROUND_HEADROOM)
+        self.parts = self._quantised()
         self.round += 1
         if settings.judged == 0 or self.round >= min(settings.search_rounds, settings.rounds):
             time_s = self._judged_s() if settings.judged else -float(self.round)
@@ -107,7 +107,7 @@ class Distillation:
     def finish(self) -> int:
         """Let the student be that of the best round, whose number it returns."""
         self.student.restore(self._best["student"])
-        self.parts = self.quantised(ROUND_HEADROOM)
+        self.parts = self._quantised()
         return int(self._best["round"])
 
     def _judged_s(self) -> float:
@@ -143,9 +143,9 @@ class Distillation:
         self.records.restore([Seen(*(array.numpy() for array in arrays)) for arrays in state["records"]])
         self.student.restore(state["student"])
         self.round, self._best = state["round"], state["best"]
-        self.parts = self.quantised(ROUND_HEADROOM)
+        self.parts = self._quantised()
 
-    def quantised(self, headroom: Headroom) -> list[IntersectionPolicy]:
+    def _quantised(self) -> list[IntersectionPolicy]:
         """The student in integers, of every light, for what has been seen."""
         rng = np.random.default_rng([self.seed, self.round, 1 << 20])
         parts: list[IntersectionPolicy] = []
@@ -157,7 +157,7 @@ class Distillation:
             if len(states) > CALIBRATION_ROWS:
                 states = states[rng.choice(len(states), CALIBRATION_ROWS, replace=False)]
             weights, kept = self.student.weights(light), self.kept(light)
-            parts.append(quantise(intersection.id, intersection.phases, kept, weights, states, headroom))
+            parts.append(quantise(intersection.id, intersection.phases, kept, weights, states, ROUND_HEADROOM))
         return parts
 
     def kept(self, group: int) -> list[KeptFeature]:
