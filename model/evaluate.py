@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from streetflow.control.tuned import RULES
 from streetflow.errors import InputError
 from streetflow.near import did_you_mean
 from streetflow.networks.catalogue import Network, find_network
+from streetflow.roadnet.flow import Flow
 
 AGENTS: dict[str, Callable[[], Controller]] = RULES | {
     "Planner": Planner,
@@ -58,6 +59,7 @@ class RunSettings:
     clearance: str | None = None  # None: the policy's, or "hold" for a rule
     measure_queues: bool = False  # look at the queues every second, see `Environment.measures`
     conditions: Conditions = FINE  # what goes wrong at the crossings
+    demand: Sequence[Flow] | None = None  # vehicles in place of those of every flow file
 
 
 def evaluate(
@@ -106,6 +108,7 @@ def evaluate(
             features=controller.features,
             clearance=clearance,
             conditions=settings.conditions,
+            demand=settings.demand,
         )
         environment.measures_queues = settings.measure_queues
         run(environment, controller)

@@ -7,10 +7,8 @@ data: Anthony et al. 2017, Ross et al. 2011). Each round plays the flow itself a
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +31,8 @@ from streetflow.control.environment import Environment
 from streetflow.control.intersection import Intersection
 from streetflow.control.rules import GreatestFeature
 from streetflow.networks.catalogue import Network, default_seed
-from streetflow.networks.variations import Variation, Varied, varied_network
+from streetflow.networks.variations import Variation, Varied
+from streetflow.roadnet.flow import Flow
 
 ROUND_HEADROOM = Headroom(1.25, 1.25)
 CALIBRATION_ROWS = 3000
@@ -81,11 +80,10 @@ class Distillation:
 
     def play(self, progress: Callable[[Progress], None] | None) -> None:
         """One round's episodes."""
-        with tempfile.TemporaryDirectory(prefix="tinylight-") as folder:
-            for episode, environment in enumerate(self._environments(Path(folder))):
-                time_s = self._episode(environment, np.random.default_rng([self.seed, self.round, episode]))
-                if progress is not None:
-                    progress(self._progress(self.round, episode, time_s, None))
+        for episode, environment in enumerate(self._environments()):
+            time_s = self._episode(environment, np.random.default_rng([self.seed, self.round, episode]))
+            if progress is not None:
+                progress(self._progress(self.round, episode, time_s, None))
 
     def learn(self, progress: Callable[[Progress], None] | None) -> None:
         """The student learns from all records, and its integers become the base of the next round."""
@@ -125,9 +123,19 @@ class Distillation:
     def _judges(self) -> list[Environment]:
         rng = np.random.default_rng([self.seed, 1 << 24])
         demands = [Varied(self.flow, self._variation(rng), int(rng.integers(1 << 30))) for _ in range(self.settings.judged)]
-        with tempfile.TemporaryDirectory(prefix="tinylight-") as folder:
-            network, features = varied_network(self.network, demands, Path(folder)), observed(self.names)
-            return [Environment(network, k, features=features, clearance=self.clearance) for k in range(len(demands))]
+        return [self.environment_of(each.of(self.network), default_seed(number)) for number, each in enumerate(demands)]
+
+    def environment_of(self, demand: Sequence[Flow], seed: int, conditions: Conditions = FINE) -> Environment:
+        """One in which a `Driver` can drive."""
+        return Environment(
+            self.network,
+            self.flow,
+            seed=seed,
+            features=list(dict.fromkeys([*self.names, MAX_QUEUE])),
+            clearance=self.clearance,
+            conditions=conditions,
+            demand=demand,
+        )
 
     def _progress(self, round: int, episode: int, time_s: float | None, regret_s: float | None) -> Progress:
         a_round, rounds = self.settings.episodes_a_round, self.settings.rounds
@@ -165,7 +173,7 @@ class Distillation:
         features = zip(self.student.features(group), self.student.widths(group), strict=True)
         return [KeptFeature(self.names[feature], width, lsb[feature]) for feature, width in features]
 
-    def _environments(self, folder: Path) -> Iterator[Environment]:
+    def _environments(self) -> Iterator[Environment]:
         """The round's, one after the other."""
         rng = np.random.default_rng([self.seed, self.round, 1 << 16])
         demands = [Varied(self.flow)] * self.settings.own
@@ -174,11 +182,9 @@ class Distillation:
             variation, trouble = self._varied(rng)
             demands.append(Varied(self.flow, variation, int(rng.integers(1 << 30))))
             conditions.append(trouble)
-        network = varied_network(self.network, demands, folder)
-        searched = observed(self.names)
-        for number, each in enumerate(conditions):
+        for number, (demand, trouble) in enumerate(zip(demands, conditions, strict=True)):
             seed = default_seed(self.flow) if number < self.settings.own else int(rng.integers(1 << 30))
-            yield Environment(network, number, seed=seed, features=searched, clearance=self.clearance, conditions=each)
+            yield self.environment_of(demand.of(self.network), seed, trouble)
 
     def _variation(self, rng: np.random.Generator) -> Variation:
         settings = self.settings
@@ -242,11 +248,6 @@ class Driver:
             return self._rule.act(observation)
         each = zip(self._deciders, self.inputs(observation), strict=True)
         return np.array([int(decider.logits(inputs).argmax()) for decider, inputs in each], np.int32)
-
-
-def observed(names: Sequence[str]) -> list[str]:
-    """Features that an environment must have for a `Driver` whose student looks at these."""
-    return list(dict.fromkeys([*names, MAX_QUEUE]))
 
 
 def shared(part: IntersectionPolicy, intersection: Intersection) -> IntersectionPolicy:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import fsum
@@ -27,7 +26,8 @@ from streetflow.errors import FieldError
 from streetflow.files import cannot_write
 from streetflow.near import or_else
 from streetflow.networks.catalogue import Network, default_seed
-from streetflow.networks.variations import UNCHANGED, Variation, Varied, varied_network
+from streetflow.networks.variations import UNCHANGED, Variation, Varied
+from streetflow.roadnet.flow import Flow
 
 
 @dataclass(frozen=True)
@@ -193,15 +193,13 @@ def stress(
     kept, runs = kept or Kept(None), []
     chosen = [replace(column, clearance=column.clearance or clearance) for column in columns]
     for seed in range(seeds):
-        demands = list(dict.fromkeys(Varied(seed, column.variation, seed) for column in chosen))
-        with tempfile.TemporaryDirectory(prefix="tinylight-") as folder:
-            varied = varied_network(network, demands, Path(folder))
-            for column in chosen:
-                draw = demands.index(Varied(seed, column.variation, seed))
-                for agent in agents:
-                    runs.append(_run(varied, draw, column, seed, agent, kept))
-                    if progress is not None:
-                        progress(runs[-1])
+        for column in chosen:
+            demand = Varied(seed, column.variation, seed).of(network)
+            inputs_sha256 = _inputs_sha256(network, demand, column, seed)
+            for agent in agents:
+                runs.append(_run(network, demand, inputs_sha256, column, seed, agent, kept))
+                if progress is not None:
+                    progress(runs[-1])
     return runs
 
 
@@ -237,22 +235,23 @@ def _parameters_sha256(name: str, network: str) -> str | None:
     return None if own is None else hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()
 
 
-def _inputs_sha256(varied: Network, draw: int, column: Column, seed: int) -> str:
-    files = [file_sha256(varied.roadnet_file), file_sha256(varied.flow_file(draw))]
-    content = [*files, repr(column), varied.horizon_s, default_seed(seed), tool_version()]
+def _inputs_sha256(network: Network, demand: Sequence[Flow], column: Column, seed: int) -> str:
+    roads = file_sha256(network.roadnet_file)
+    content = [roads, repr(demand), repr(column), network.horizon_s, default_seed(seed), tool_version()]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def _run(varied: Network, draw: int, column: Column, seed: int, agent: Contestant, kept: Kept) -> StressRun:
-    """draw: the number of the varied demand."""
-    clearance, inputs_sha256 = column.clearance or "", _inputs_sha256(varied, draw, column, seed)
-    run = StressRun(varied.name, column.name, seed, clearance, inputs_sha256, *agent[:3], 0.0, 0.0)
+def _run(
+    network: Network, demand: Sequence[Flow], inputs_sha256: str, column: Column, seed: int, agent: Contestant, kept: Kept
+) -> StressRun:
+    clearance = column.clearance or ""
+    run = StressRun(network.name, column.name, seed, clearance, inputs_sha256, *agent[:3], 0.0, 0.0)
     found = kept.find(run.key)
     if found is not None:
         return found
     conditions = replace(column.conditions, seed=seed)
-    settings = RunSettings(seed=default_seed(seed), clearance=clearance, conditions=conditions)
-    (row,) = evaluate(varied, agent.name, [draw], integer=agent.arithmetic == "integer", settings=settings)
+    settings = RunSettings(seed=default_seed(seed), clearance=clearance, conditions=conditions, demand=demand)
+    (row,) = evaluate(network, agent.name, [seed], integer=agent.arithmetic == "integer", settings=settings)
     times = {name: getattr(row, name) for name in ("average_travel_time_s", "throughput_veh_per_min")}
     run = replace(run, **times)
     kept.keep(run)

@@ -16,6 +16,7 @@ from streetflow.engine.trips import Trips
 from streetflow.engine.vehicles import Vehicles
 from streetflow.errors import FieldError
 from streetflow.near import or_else
+from streetflow.roadnet.flow import Flow
 from streetflow.roadnet.network_tables import NetworkTables
 from streetflow.roadnet.reader import Point
 
@@ -61,16 +62,23 @@ class TrafficEngine(Protocol):
     def reset(self, seed: bool = False) -> None: ...
 
 
-def make_engine(kind: str, network: NetworkTables, flow_file: Path, seed: int, interval_s: float = 1.0) -> TrafficEngine:
-    """An engine of ``kind`` (see ENGINES), lights set from outside. InputError for bad files or a missing CityFlow."""
+def make_engine(
+    kind: str, network: NetworkTables, flow_file: Path, seed: int, demand: Sequence[Flow] | None = None
+) -> TrafficEngine:
+    """An engine of ``kind`` (see ENGINES), lights set from outside. InputError for bad files or a missing CityFlow.
+
+    demand: in place of the file's content, for the built-in engine.
+    """
     require_engine(kind)
     if kind == "builtin":
-        return Engine.from_files(network, flow_file, interval_s=interval_s, seed=seed)
+        return Engine.from_files(network, flow_file, demand=demand, seed=seed)
+    if demand is not None:
+        raise FieldError("engine", "CityFlow takes its demand from a file", kind)
     try:
         module = importlib.import_module("cityflow")
     except ImportError as error:
         raise FieldError("engine", HOW_TO_GET_CITYFLOW.format(error), kind) from error
-    return CityFlowEngine(module, network, flow_file, seed=seed, interval_s=interval_s)
+    return CityFlowEngine(module, network, flow_file, seed=seed, interval_s=1.0)
 
 
 def require_engine(kind: str) -> None:

@@ -22,6 +22,7 @@ from streetflow.control.observation import Observer
 from streetflow.control.signals import Signals
 from streetflow.errors import InputError, InputWarning, whole_number
 from streetflow.networks.catalogue import Network, default_seed, find_network
+from streetflow.roadnet.flow import Flow, read_flows
 from streetflow.roadnet.network_tables import load_network
 
 
@@ -30,7 +31,7 @@ class Environment:
 
     ``seed`` is the engine's; the default is the one that the paper's runs use with this flow. ``features`` is a preset
     (``all``, ``release``, ``deployable``) or a list of names from ``streetflow.control.features.FEATURES``. ``horizon_s``
-    overrides the network's. ``conditions``: what goes wrong at the crossings.
+    overrides the network's. ``conditions``: what goes wrong at the crossings. ``demand``: vehicles in place of the flow file's.
     Bad names, numbers and files raise InputError.
     """
 
@@ -49,6 +50,7 @@ class Environment:
         min_green_s: int = 0,
         horizon_s: int | None = None,
         conditions: Conditions = FINE,
+        demand: Sequence[Flow] | None = None,
     ) -> None:
         specs = resolve_features(features)
         require_engine(engine)
@@ -68,7 +70,8 @@ class Environment:
         tables = load_network(self.network.roadnet_file)
         self.intersections = signalled_intersections(tables.roadnet)
         table = derive_clearance(tables, clearance)
-        self.engine: TrafficEngine = make_engine(engine, table.network, flow_file, seed=self.seed)
+        self.engine: TrafficEngine = make_engine(engine, table.network, flow_file, seed=self.seed, demand=demand)
+        self._demand = demand
         self.feature_names = tuple(spec.name for spec in specs)
         self.lsb_per_unit = tuple(spec.lsb_per_unit for spec in specs)
         self._observer = Observer(self.intersections, specs, self.engine)
@@ -81,6 +84,12 @@ class Environment:
         if conditions.shut_s:
             self._shut_lane = ShutLane(self.engine, self.intersections, conditions, self.horizon_s, self.decision_interval_s)
         self._start()
+
+    @property
+    def demand(self) -> Sequence[Flow]:
+        """The vehicles that come."""
+        file, roads = self.network.flow_file(self.flow), load_network(self.network.roadnet_file).roadnet.road_index
+        return read_flows(file, roads) if self._demand is None else self._demand
 
     @property
     def time_s(self) -> int:

@@ -15,7 +15,7 @@ from streetflow.control.clearance import CLEARANCE_S
 from streetflow.control.environment import Environment
 from streetflow.control.intersection import Intersection
 from streetflow.control.stages import covers
-from streetflow.roadnet.flow import Flow, read_flows
+from streetflow.roadnet.flow import Flow
 from streetflow.roadnet.network_tables import load_network
 
 START_UP_S = 2.0
@@ -73,7 +73,7 @@ def flow_ratios(environment: Environment) -> dict[tuple[str, str], float]:
     network = load_network(environment.network.roadnet_file)
     roads = network.roadnet.roads
     found: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for flow in read_flows(environment.network.flow_file(environment.flow), network.roadnet.road_index):
+    for flow in environment.demand:
         needs_s = flow.kind.headway_s + flow.kind.length_m / flow.kind.max_speed_mps
         for start, end in pairwise(network.router.plan(flow.anchors) or ()):
             found[roads[start].id, roads[end].id] += vehicles(flow, environment.horizon_s) * needs_s / environment.horizon_s

@@ -25,7 +25,7 @@ from streetflow.kernels import step as kernel_step
 from streetflow.kernels import tables as t
 from streetflow.roadnet.config import Config
 from streetflow.roadnet.cursor import Cursor
-from streetflow.roadnet.flow import PUSHED_DEFAULTS, vehicle_kind
+from streetflow.roadnet.flow import PUSHED_DEFAULTS, Flow, vehicle_kind
 from streetflow.roadnet.network_tables import NetworkTables
 
 
@@ -34,8 +34,8 @@ class Engine(EngineCore):
 
     _replay: ReplayLog | None = None
 
-    def _construct(self, config: Config, network: NetworkTables, accept_integral_floats: bool) -> None:
-        super()._construct(config, network, accept_integral_floats)
+    def _construct(self, config: Config, network: NetworkTables, flows: Sequence[Flow]) -> None:
+        super()._construct(config, network, flows)
         self._lane_order = sorted(range(self._n_lanes), key=lambda i: self.lane_ids[i])
         if config.save_replay:
             self._replay = ReplayLog(self.network, config.roadnet_log_file, config.replay_log_file)

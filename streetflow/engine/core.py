@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streetflow.engine.demand import Demand
 from streetflow.engine.flow_faults import find_flow_faults, warn_of_flow_faults
-from streetflow.engine.start import add_free_slots, clear_run, initial_sizes, number_flows, seed_generator
+from streetflow.engine.start import add_free_slots, clear_run, initial_sizes, number_flows, seed_generator, step_kernel
 from streetflow.engine.tidy import tidy
 from streetflow.engine.trips import Trips, average_travel_time_s, read_trips
 from streetflow.engine.vehicles import Vehicles, vehicle_id
@@ -22,7 +23,7 @@ from streetflow.kernels import step as kernel_step
 from streetflow.kernels import tables as t
 from streetflow.kernels import vehicles as kernel_vehicles
 from streetflow.roadnet.config import Config, check_interval, load_config
-from streetflow.roadnet.flow import read_flows
+from streetflow.roadnet.flow import Flow, read_flows
 from streetflow.roadnet.network_tables import NetworkTables, lane_segments, load_network
 from streetflow.roadnet.reader import Point, check_phase_times
 
@@ -63,7 +64,8 @@ class EngineCore:
         if whole_number(thread_num, "thread_num") < 1:
             raise ValueError(f"thread_num must be at least 1, is {thread_num}")
         config = load_config(config_file)
-        self._construct(config, load_network(config.roadnet_file), accept_integral_floats=False)
+        network = load_network(config.roadnet_file)
+        self._construct(config, network, read_flows(config.flow_file, network.roadnet.road_index))
 
     @classmethod
     def from_files(
@@ -71,6 +73,7 @@ class EngineCore:
         roadnet: str | Path | NetworkTables,
         flow_file: str | Path,
         *,
+        demand: Sequence[Flow] | None = None,
         interval_s: float = 1.0,
         seed: int = 0,
         rl_traffic_light: bool = True,
@@ -82,6 +85,7 @@ class EngineCore:
         Args:
             roadnet: the road network's file, or the result of `load_network` for it.
             flow_file: the demand's file.
+            demand: what to run in place of the file's content; warnings still name the file.
             interval_s: the step, s.
             seed: of the engine's random generator; docs/engine.md lists what is random.
             rl_traffic_light: the lights are set from outside; otherwise they run by their own plan.
@@ -103,18 +107,20 @@ class EngineCore:
             lane_change=lane_change,
         )
         engine = cls.__new__(cls)
-        engine._construct(config, network, accept_integral_floats)
+        if demand is None:
+            demand = read_flows(config.flow_file, network.roadnet.road_index, accept_integral_floats)
+        engine._construct(config, network, demand)
         return engine
 
-    def _construct(self, config: Config, network: NetworkTables, accept_integral_floats: bool) -> None:
+    def _construct(self, config: Config, network: NetworkTables, flows: Sequence[Flow]) -> None:
         self.config = config
         self.network = network
         roadnet = network.roadnet
         if not config.rl_traffic_light:
             check_phase_times(roadnet)
-        self.flows = read_flows(config.flow_file, roadnet.road_index, accept_integral_floats)
+        self.flows = tuple(flows)
         self.demand = Demand(self.network, config.interval_s, config.lane_change)
-        self._step_kernel = _step_kernel(config.lane_change)
+        self._step_kernel = step_kernel(config.lane_change)
 
         self.lane_ids = roadnet.lane_ids
         self.lane_index = {name: i for i, name in enumerate(self.lane_ids)}
@@ -390,11 +396,3 @@ def _read_only(values: NDArray[np.int32]) -> NDArray[np.int32]:
     view = values.view()
     view.flags.writeable = False
     return view
-
-
-def _step_kernel(lane_change: bool) -> Any:
-    if not lane_change:
-        return kernel_step.step_many
-    from streetflow.kernels import lane_step as kernel_lane_step
-
-    return kernel_lane_step.step_many

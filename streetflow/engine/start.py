@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streetflow.engine.demand import Demand
 from streetflow.engine.tidy import TIDY_STEPS
+from streetflow.kernels import step
 from streetflow.kernels import tables as t
 from streetflow.roadnet.flow import Flow
 
@@ -82,3 +83,12 @@ def seed_generator(state: t.State, seed: int) -> None:
     generator: Any = np.random.RandomState(seed % 2**32).get_state(legacy=False)
     state.rng[:] = np.asarray(generator["state"]["key"], np.uint32).view(np.int32)
     state.counters[t.RNG_POSITION] = t.RNG_WORDS
+
+
+def step_kernel(lane_change: bool) -> Any:
+    """The compiled `step_many`; that of lane changing is loaded, or compiled, only where it is needed."""
+    if not lane_change:
+        return step.step_many
+    from streetflow.kernels import lane_step
+
+    return lane_step.step_many

@@ -8,19 +8,15 @@ from __future__ import annotations
 import math
 import random
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from streetflow.errors import FieldError
-from streetflow.files import write_whole
 from streetflow.networks.catalogue import Network
 from streetflow.networks.generate_flow import Draw
-from streetflow.networks.write import json_bytes, single_vehicles
-from streetflow.roadnet.flow import read_flows
-from streetflow.roadnet.json_reader import read_json
+from streetflow.roadnet.flow import Flow, read_flows
 from streetflow.roadnet.network_tables import load_network
 
 COPY_SHIFT_S = 120
@@ -54,21 +50,21 @@ class Variation:
 UNCHANGED = Variation()
 
 
-def varied_flow(flow: Sequence[Mapping[str, Any]], variation: Variation, horizon_s: int, seed: int) -> list[dict[str, Any]]:
-    """The vehicles of a flow file's content that start before the horizon, varied: one entry each, in order of their start.
+def varied_flow(flow: Sequence[Flow], variation: Variation, horizon_s: int, seed: int) -> tuple[Flow, ...]:
+    """The vehicles of a demand that start before the horizon, varied: one entry each, in order of their start.
 
     A seed draws each kind of change alike whatever its size: the vehicles of volume 0.7 are among those of 0.85. An unchanged
     demand's vehicles stay as they are. A start that would fall outside the run is reflected at its beginning or its last
     second: no vehicle is lost, and no crowd stands at either.
     """
-    vehicles = [each for entry in flow for each in single_vehicles(entry, horizon_s) if each["startTime"] < horizon_s]
+    vehicles = [each for entry in flow for each in _single_vehicles(entry, horizon_s) if each.start_s < horizon_s]
     if variation.turns:
         vehicles = _turned(vehicles, variation.turns, _draw(seed, "turns"))
     vehicles = _by_volume(vehicles, variation.volume, horizon_s, seed)
     if variation.shift_s:
         draw = _draw(seed, "shift")
         vehicles = [_shifted(each, _within(variation.shift_s, draw), horizon_s) for each in vehicles]
-    return sorted(vehicles, key=lambda each: each["startTime"])
+    return tuple(sorted(vehicles, key=lambda each: each.start_s))
 
 
 class Varied(NamedTuple):
@@ -78,31 +74,26 @@ class Varied(NamedTuple):
     variation: Variation = UNCHANGED
     seed: int = 0
 
-
-def varied_network(network: Network, demands: Sequence[Varied], folder: Path) -> Network:
-    """The network with varied demands of its own in place of its flows.
-
-    Args:
-        network: whose roads and horizon it has.
-        demands: flow K of the result is the K-th of them.
-        folder: where their files are written, by their number.
-
-    Raises:
-        InputError: there is no such flow, it can't be run, or a file can't be written.
-    """
-    roads = load_network(network.roadnet_file).roadnet.road_index
-    contents = {flow: _checked(network.flow_file(flow), roads) for flow in {each.flow for each in demands}}
-    files = []
-    for number, each in enumerate(demands):
-        files.append(folder / f"flow_{number}.json")
-        vehicles = varied_flow(contents[each.flow], each.variation, network.horizon_s, each.seed)
-        write_whole(files[-1], json_bytes(vehicles))
-    return replace(network, flow_files=tuple(files))
+    def of(self, network: Network) -> tuple[Flow, ...]:
+        """Its vehicles (`varied_flow`). InputError if the network has no such flow, or it can't be run."""
+        roads = load_network(network.roadnet_file).roadnet.road_index
+        return varied_flow(read_flows(network.flow_file(self.flow), roads), self.variation, network.horizon_s, self.seed)
 
 
-def _checked(file: Path, roads: Mapping[str, int]) -> Any:
-    read_flows(file, roads)  # raises for a demand that can't be run
-    return read_json(file)
+def _single_vehicles(entry: Flow, horizon_s: int) -> Iterator[Flow]:
+    """Those that a flow creates before the horizon in steps of 1 s."""
+    if entry.start_s == entry.end_s != -1:
+        if entry.start_s >= 0:
+            yield entry
+        return
+    last = horizon_s - 1 if entry.end_s == -1 else min(entry.end_s, horizon_s - 1)
+    first = max(entry.start_s, 0)
+    for number in range(max(math.floor((last - first) / entry.interval_s) + 1, 0)):
+        yield _at(entry, first + math.ceil(number * entry.interval_s))
+
+
+def _at(vehicle: Flow, start_s: int) -> Flow:
+    return Flow(vehicle.kind, vehicle.anchors, 1.0, start_s, start_s)
 
 
 def _draw(seed: int, what: str) -> Draw:
@@ -114,18 +105,17 @@ def _within(most: int, draw: Draw) -> int:
     return int(draw() * (2 * most + 1)) - most
 
 
-def _shifted(vehicle: dict[str, Any], shift_s: int, horizon_s: int) -> dict[str, Any]:
+def _shifted(vehicle: Flow, shift_s: int, horizon_s: int) -> Flow:
     """Reflected at both ends of the run."""
     last = horizon_s - 1
-    start_s = abs(vehicle["startTime"] + shift_s)
-    start_s = max(min(start_s, 2 * last - start_s), 0)
-    return {**vehicle, "startTime": start_s, "endTime": start_s}
+    start_s = abs(vehicle.start_s + shift_s)
+    return _at(vehicle, max(min(start_s, 2 * last - start_s), 0))
 
 
-def _by_volume(vehicles: list[dict[str, Any]], volume: float, horizon_s: int, seed: int) -> list[dict[str, Any]]:
+def _by_volume(vehicles: list[Flow], volume: float, horizon_s: int, seed: int) -> list[Flow]:
     """Each vehicle as often as ``volume`` says, on average: the first time as it is, then as shifted copies."""
     chance, shifts = _draw(seed, "volume"), [_draw(seed, f"copy {copy}") for copy in range(1, math.ceil(volume))]
-    result = []
+    result: list[Flow] = []
     for each in vehicles:
         count = int(volume) + (chance() < volume - int(volume))
         copies = [_shifted(each, _within(COPY_SHIFT_S, draw), horizon_s) for draw in shifts]
@@ -133,20 +123,20 @@ def _by_volume(vehicles: list[dict[str, Any]], volume: float, horizon_s: int, se
     return result
 
 
-def _turned(vehicles: list[dict[str, Any]], turns: float, draw: Draw) -> list[dict[str, Any]]:
+def _turned(vehicles: list[Flow], turns: float, draw: Draw) -> list[Flow]:
     """Routes drawn anew, in each entry road's changed shares."""
-    counts: dict[str, dict[tuple[str, ...], int]] = {}
+    counts: dict[int, dict[tuple[int, ...], int]] = {}
     for each in vehicles:
-        routes, route = counts.setdefault(each["route"][0], {}), tuple(each["route"])
-        routes[route] = routes.get(route, 0) + 1
-    ends: dict[str, list[float]] = {}  # of each route's part of its road's total
+        routes = counts.setdefault(each.anchors[0], {})
+        routes[each.anchors] = routes.get(each.anchors, 0) + 1
+    ends: dict[int, list[float]] = {}  # of each route's part of its road's total
     for road, routes in counts.items():
         factors = [1.0 + turns * (2.0 * draw() - 1.0) for _ in routes]
         ends[road] = list(accumulate(count * factor for count, factor in zip(routes.values(), factors, strict=True)))
-    names = {road: list(routes) for road, routes in counts.items()}
+    by_road = {road: list(routes) for road, routes in counts.items()}
     result = []
     for each in vehicles:
-        road = each["route"][0]
-        at = min(bisect_right(ends[road], draw() * ends[road][-1]), len(names[road]) - 1)
-        result.append({**each, "route": list(names[road][at])})
+        road = each.anchors[0]
+        at = min(bisect_right(ends[road], draw() * ends[road][-1]), len(by_road[road]) - 1)
+        result.append(replace(each, anchors=by_road[road][at]))
     return result

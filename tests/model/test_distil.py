@@ -12,7 +12,7 @@ from model.evaluate import evaluate
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: train)")
 
-from model.planning.distil import Distillation, Driver, Progress, observed  # noqa: E402
+from model.planning.distil import Distillation, Driver, Progress  # noqa: E402
 from model.planning.settings import PlanConfig  # noqa: E402
 from model.policy.file import Policy, load_policy, save_policy  # noqa: E402
 from model.train import planned_policy as planned  # noqa: E402
@@ -146,7 +146,7 @@ def test_lights_that_differ_share_no_network(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_driver_before_the_first_round_is_max_queue(crossing: Network) -> None:
-    environment = Environment(crossing, 0, features=observed(NAMES.split(",")))
+    environment = Environment(crossing, 0, features=[*NAMES.split(","), "phase_2_num_waiting_vehicle"])
     driver, observation = Driver(environment, None), environment.reset()
     for _ in range(5):
         observation, _, _ = environment.step(driver.act(observation))
