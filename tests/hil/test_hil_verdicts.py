@@ -226,7 +226,9 @@ def test_a_failed_handshakes_provenance_names_the_kernel_that_was_built(
     assert failed(verdict) == {"handshake"} and verdict.provenance["kernel"] == kernel
 
 
-def test_nobody_knows_the_kernel_of_a_real_board_that_is_silent(crossing: Job) -> None:
+def test_nobody_knows_the_kernel_of_a_real_board_that_is_silent(crossing: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hil.boards.SerialBoard.boot_us", 300_000.0)
+    monkeypatch.setattr("hil.wire.probe.PATIENCE_S", 0.05)
     master, slave = os.openpty()
     verdict = run_job(replace(crossing, board=os.ttyname(slave)))
     for handle in (master, slave):

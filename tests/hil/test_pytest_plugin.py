@@ -180,7 +180,9 @@ ALIVE = """
 """
 
 
-def test_a_port_where_nothing_answers_fails_in_setup(pytester: pytest.Pytester) -> None:
+def test_a_port_where_nothing_answers_fails_in_setup(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hil.boards.SerialBoard.boot_us", 300_000.0)
+    monkeypatch.setattr("hil.wire.probe.PATIENCE_S", 0.05)
     pytester.makepyfile(ALIVE)
     result = pytester.runpytest_inprocess("--hil=loop://")
     result.assert_outcomes(errors=1)
