@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,10 @@ _SHARED = Path(__file__).resolve().parent.parent / "shared"
 for _variable, _folder in (("TINYLIGHT_DATA", _SHARED / "datasets"), ("TINYLIGHT_SHARED", _SHARED)):
     if _folder.is_dir():
         os.environ.setdefault(_variable, str(_folder))
+
+# The tests start hundreds of processes of Python: each would otherwise compile our modules, and each build all of SCons.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    sys.dont_write_bytecode = False
 
 # A shell's background job ignores Ctrl-C, and so would every process that it starts: some tests interrupt theirs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -54,7 +54,7 @@ def lay_out_scons(packages_dir: Path) -> None:
         )
     packages_dir.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{TOOL}-", dir=packages_dir.parent))  # not where packages are looked for
-    shutil.copytree(Path(find_spec("SCons").origin).parent, draft / "SCons", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(find_spec("SCons").origin).parent, draft / "SCons")  # its bytecode, too: compiling takes a second
     (draft / "scons.py").write_text(SCONS_SCRIPT, encoding="utf-8")
     (draft / "package.json").write_text(f'{{"name": "{TOOL}", "version": "{tool_version}"}}\n', encoding="utf-8")
     PackageItem(str(draft), PackageMetadata("tool", TOOL, tool_version, spec)).dump_meta()

@@ -35,9 +35,9 @@ from hil.wire.protocol import (
     encode_frame,
 )
 from tests.firmware.fuzz.build import build_target
+from tests.firmware.test_boards_firmware import SHAPES
 from tests.helpers.random_policy import write_random_policy
 
-SHAPES = [((12, 9), (18, 20), 9), ((7,), (9, 5), 4)]
 FRAMES = st.builds(
     Frame,
     st.integers(0, 255),

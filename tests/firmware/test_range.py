@@ -55,14 +55,21 @@ def counted(link: Link) -> tuple[int | None, int | None]:
     return stats.beyond_range, stats.at_limit
 
 
+DOUBLED = {(1,): 2, (5,): 2, (3, 3): 0, (9, 12): 2, (22,): 2, (15, 15): 0}
+
+
+def diagonals() -> Policy:
+    """A light for each of DOUBLED, its offset -3."""
+    return random_policy([diagonal(widths, second, offset=-3) for widths, second in DOUBLED.items()])
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_each_input_and_each_unit_is_judged(kernel: str, tmp_path: Path) -> None:
     """One of them at a time, just inside and just outside: 254 and 255 as a unit of layer 1, 253 and 255 as one of layer 2."""
-    doubled = {(1,): 2, (5,): 2, (3, 3): 0, (9, 12): 2, (22,): 2, (15, 15): 0}
-    parts = [diagonal(widths, second, offset=-3) for widths, second in doubled.items()]
+    policy = diagonals()
     beyond = at_limit = 0
-    with linked(random_policy(parts), tmp_path, kernel) as link:
-        for number, (part, second) in enumerate(zip(parts, doubled.values(), strict=True)):
+    with linked(policy, tmp_path, kernel) as link:
+        for number, (part, second) in enumerate(zip(policy.intersections, DOUBLED.values(), strict=True)):
             reference = IntegerPolicy(part)
             for place in range(part.n_inputs):
                 for value in (126, 127, 254, 255, 256, -1, 32767 - 3, -32768 + 3):
@@ -107,16 +114,16 @@ def test_drawn_policies_are_judged_as_the_reference_does(kernel: str, tmp_path: 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_decision_is_counted_once_however_it_was_asked_for(kernel: str, tmp_path: Path) -> None:
     """In one piece, in parts (whose values the decision overwrites), again from memory, and refused."""
-    part = diagonal((4, 8), 2)
-    with linked(random_policy([part]), tmp_path, kernel) as link:
-        far = [300] * 12
-        request = encode_frame(Frame(MessageType.DECIDE, 77, 0, encode_decide(DecideRequest(far))))
+    policy, light = diagonals(), list(DOUBLED).index((9, 12))
+    with linked(policy, tmp_path, kernel) as link:
+        far = [300] * 21
+        request = encode_frame(Frame(MessageType.DECIDE, 77, light, encode_decide(DecideRequest(far))))
         assert exchange(link.board, request) == exchange(link.board, request)
         assert counted(link) == (1, 1)
-        for values, expected in ((far, (2, 2)), ([127] * 12, (2, 3)), ([*[0] * 11, -1], (3, 3)), ([9] * 12, (3, 3))):
-            decide_in_parts(link._exchanger, 0, DecideRequest(values), Deadline.after(link.board, 30e6))
+        for values, expected in ((far, (2, 2)), ([124] * 21, (2, 3)), ([*[0] * 20, -4], (3, 3)), ([9] * 21, (3, 3))):
+            decide_in_parts(link._exchanger, light, DecideRequest(values), Deadline.after(link.board, 30e6))
             assert counted(link) == expected
-        wrong = encode_frame(Frame(MessageType.DECIDE, 78, 1, encode_decide(DecideRequest(far))))
+        wrong = encode_frame(Frame(MessageType.DECIDE, 78, len(policy.intersections), encode_decide(DecideRequest(far))))
         assert exchange(link.board, wrong).type == MessageType.ERROR
         link.hello()
         assert counted(link) == (3, 3)

@@ -5,7 +5,7 @@ import pytest
 from tests.firmware.second_emulator import MISSING, compare, is_installed
 from tests.helpers.random_policy import make_random_policy
 
-DECISIONS = 300
+DECISIONS = 100
 # of an inference 12+9 -> 18 -> 20 -> 9, median and slowest; the table's time depends on how many activations are 0
 MEDIAN_CYCLES = {"unrolled": (5_700, 6_000), "table": (9_000, 10_500)}
 MOST_CYCLES = {"unrolled": (5_700, 6_000), "table": (9_000, 11_300)}

@@ -22,17 +22,14 @@ from hil.wire.link import Link, LinkError
 from hil.wire.probe import answering_baud
 from model import pretrained_policy
 from streetflow.errors import InputError
-from tests.helpers.random_policy import write_random_policy
 
 PATIENCE_S = 30.0
 BUDGET_S = 10.0  # of a decision: the machine may be busy with other things
 
 
 @pytest.fixture(scope="module")
-def firmware(tmp_path_factory: pytest.TempPathFactory) -> Firmware:
-    file = tmp_path_factory.mktemp("policy") / "policy.json"
-    write_random_policy(file, 5, shapes=[((7,), (9, 5), 4)])
-    return build_firmware(file)
+def firmware() -> Firmware:
+    return build_firmware(pretrained_policy("crossing"))
 
 
 @pytest.fixture
@@ -62,7 +59,7 @@ def test_the_firmware_answers_after_the_bootloader(uno: EmulatedUno, firmware: F
     with SerialBoard(uno.port.name, baud=115_200) as board:
         link = Link(board, budget_s=BUDGET_S)
         link.hello(firmware.policy_sha256, patience_s=PATIENCE_S)
-        assert link.decide(0, [1] * 7).action < 4
+        assert link.decide(0, [1] * 28).action < 8
         assert link.stats().decisions >= 1
     assert uno.resets == 1, "opening the port resets the board"
 
@@ -78,7 +75,7 @@ def test_each_opening_is_a_reset_unless_hupcl_is_off(uno: EmulatedUno, firmware:
     with SerialBoard(uno.port.name, baud=115_200) as board:
         link = Link(board, budget_s=BUDGET_S)
         link.hello(firmware.policy_sha256, patience_s=PATIENCE_S)
-        link.decide(0, [1] * 7)
+        link.decide(0, [1] * 28)
     with SerialBoard(uno.port.name, baud=115_200) as board:
         link = Link(board, budget_s=BUDGET_S)
         link.hello(firmware.policy_sha256, patience_s=PATIENCE_S)
@@ -91,7 +88,7 @@ def test_a_board_reset_from_the_harness(uno: EmulatedUno, firmware: Firmware) ->
     with SerialBoard(uno.port.name, baud=115_200) as board:
         link = Link(board, budget_s=BUDGET_S)
         link.hello(firmware.policy_sha256, patience_s=PATIENCE_S)
-        link.decide(0, [1] * 7)
+        link.decide(0, [1] * 28)
         board.reset()
         link.hello(firmware.policy_sha256, patience_s=PATIENCE_S)
         assert link.stats().decisions == 0

@@ -263,7 +263,7 @@ def test_a_server_that_ends_the_connection_at_once(greeting: bytes) -> None:
         threading.Thread(target=serve, daemon=True).start()
         url = f"socket://127.0.0.1:{listener.getsockname()[1]}"
         seen = set()
-        for _ in range(20):
+        for _ in range(10):
             try:
                 board = open_board(url, None, f_cpu_hz=16_000_000, baud=BAUD)
             except InputError as fault:

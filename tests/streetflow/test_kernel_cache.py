@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,21 @@ from tests.helpers.places import ROOT
 from tests.helpers.processes import with_path
 
 PACKAGES = ("streetflow", "model", "hil", "tinylight", "firmware")
-SOURCES = {
-    file.relative_to(ROOT): ast.parse(file.read_text(encoding="utf-8"))
-    for package in PACKAGES
-    for file in sorted((ROOT / package).rglob("*.py"))
-}
-KERNELS = {file: tree for file, tree in SOURCES.items() if file.parts[1] == "kernels"}
 COMPILERS = {"njit", "jit", "vectorize", "guvectorize", "cfunc", "jitclass", "stencil"}
+
+
+@cache
+def sources() -> dict[Path, ast.Module]:
+    """Every source file, parsed; seconds, which the other tests' workers needn't spend."""
+    return {
+        file.relative_to(ROOT): ast.parse(file.read_text(encoding="utf-8"))
+        for package in PACKAGES
+        for file in sorted((ROOT / package).rglob("*.py"))
+    }
+
+
+def kernels() -> dict[Path, ast.Module]:
+    return {file: tree for file, tree in sources().items() if file.parts[1] == "kernels"}
 
 
 def imported(tree: ast.AST) -> list[tuple[str, str]]:
@@ -40,7 +49,7 @@ def test_only_jit_compiles() -> None:
     """No file but jit.py has a name of numba's that compiles."""
     named = {
         str(file)
-        for file, tree in SOURCES.items()
+        for file, tree in sources().items()
         if any(module.partition(".")[0] == "numba" and name in COMPILERS for module, name in imported(tree))
         or any(isinstance(node, ast.Attribute) and node.attr in COMPILERS for node in ast.walk(tree))
     }
@@ -51,15 +60,15 @@ def test_functions_are_compiled_in_folders_of_kernels_only() -> None:
     """Elsewhere no fingerprint would cover what is frozen into them."""
     outside = [
         str(file)
-        for file, tree in SOURCES.items()
-        if file not in KERNELS and any(module == "streetflow.kernels.jit" for module, _ in imported(tree))
+        for file, tree in sources().items()
+        if file not in kernels() and any(module == "streetflow.kernels.jit" for module, _ in imported(tree))
     ]
-    assert len(KERNELS) > 25 and outside == []
+    assert len(kernels()) > 25 and outside == []
 
 
 def test_nothing_from_outside_is_frozen_into_kernels() -> None:
     """But jit.py: of what it imports nothing is compiled."""
-    ours = [(str(file), module) for file, tree in KERNELS.items() if file.name != "jit.py" for module, _ in imported(tree)]
+    ours = [(str(file), module) for file, tree in kernels().items() if file.name != "jit.py" for module, _ in imported(tree)]
     foreign = [
         (file, module) for file, module in ours if module.partition(".")[0] in PACKAGES and module.split(".")[1] != "kernels"
     ]

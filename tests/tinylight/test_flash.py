@@ -103,7 +103,7 @@ def test_a_policy_too_large_is_refused_before_the_upload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], port: str
 ) -> None:
     played(tmp_path, monkeypatch, f"touch {tmp_path}/called")
-    write_random_policy(tmp_path / "large.json", shapes=[((12, 9), (18, 20), 9)] * 30)
+    write_random_policy(tmp_path / "large.json", shapes=[((12, 9), (18, 20), 9)] * 40)
     error = error_of(capsys, "--board", port, "--policy", str(tmp_path / "large.json"))
     assert "large.json: takes " in error and "an Uno has 32256 and 2048; see tinylight size" in error
     assert not (tmp_path / "called").exists()
