@@ -18,6 +18,7 @@ from hil.loop.faults_on_purpose import FaultyBoard
 from hil.loop.job_settings import JobSettings
 from hil.loop.latency import line_time_us, most_decision_cycles
 from hil.loop.range_counts import chip_range, expected_range, read_range
+from hil.loop.sweep import SweepResult, run_sweep
 from hil.loop.verdict import (
     FLASH_LIMIT_BYTES,
     SRAM_LIMIT_BYTES,
@@ -31,6 +32,7 @@ from hil.loop.verdict import (
     check_ram,
     check_range,
     check_stack,
+    check_sweep,
     check_traffic,
     latency_figures,
     ram_bytes,
@@ -261,6 +263,7 @@ def _judge(
         Seat(links[0], number) if len(chips) == 1 else Seat(links[number], 0) for number in range(len(policy.intersections))
     ]
 
+    sweep = _sweep(job, policy, seats, progress)
     before = [read_range(link) if job.faults is None else None for link in links]
     made = 0
 
@@ -284,6 +287,7 @@ def _judge(
         check_ram(footprint, stack_bytes),
         check_stack(footprint, stack_bytes),
         check_equality(result, job.logits),
+        check_sweep(sweep),
         check_range(result, ranges),
         check_traffic(result, reference),
     ]
@@ -291,7 +295,15 @@ def _judge(
     figures["link"] = asdict(counters)
     figures["faults"] = injected
     figures["range"] = expected_range(result.records)._asdict()
+    if sweep is not None:
+        figures["sweep"] = asdict(sweep)
     return Verdict(checks, provenance, figures, result.records)
+
+
+def _sweep(job: Job, policy: Policy, seats: Sequence[Seat], progress: OnProgress | None) -> SweepResult | None:
+    if not job.sweep or job.faults is not None:
+        return None
+    return run_sweep(policy, seats, lambda asked, total: _report(progress, f"sweep on {job.board}", asked, total))
 
 
 def _of(link: Link, seats: Sequence[Seat], result: LoopResult) -> list[DecisionRecord]:

@@ -2,7 +2,7 @@
 
 They are made from the policy by coverage. Of a pool of inputs, drawn and bred, those are taken that between them show
 
-* every weight: its lowest bit flipped changes a logit (a higher bit changes more);
+* every weight: one more and one less both change a logit (a flipped bit changes it by more, one way or the other);
 * every border of every input's scaling: the greatest value that isn't clipped and the one beyond it, the least one and the one
   below it, and the ends of int16. Shown means that a logit changes with the scaled value that is there if a clip is missing,
   wraps around or is one off;
@@ -24,9 +24,10 @@ import numpy.typing as npt
 from model.policy.file import INPUT_MAX, INT16_MAX, IntersectionPolicy
 from model.policy.integer import quantise_inputs, requantise
 
-POOL = 3072  # inputs that are drawn
-GENERATIONS, PARENTS = 40, 6  # of inputs that are bred, for each hidden unit, to wake it
+POOL = 2016  # inputs that are drawn
+GENERATIONS, PARENTS = 30, 5  # of inputs that are bred, for each hidden unit, to wake it
 TIMES = 4  # that each item is shown, by as many inputs
+AIMED = 64  # at each weight that no other shows
 CHUNK = 96  # of them at a time, for the memory's sake
 BORDER_CHANCE, VALUE_CHANCE = 0.12, 0.3  # of each number: at a border, or within its range; else at its least
 Int64 = npt.NDArray[np.int64]
@@ -53,9 +54,12 @@ def _sweep(network: str) -> Sweep:
     drawn = [coverage.draw(rng, CHUNK) for _ in range(POOL // CHUNK)]
     drawn += coverage.climbed(rng, np.concatenate([each.x for each in drawn]))
     pool, shown = np.concatenate([each.x for each in drawn]), np.concatenate([coverage.shown(each) for each in drawn])
+    aimed = coverage.aimed(rng, pool, np.flatnonzero(~shown.any(axis=0)))
+    pool, shown = np.concatenate([pool, aimed.x]), np.concatenate([shown, coverage.shown(aimed)])
     extremes = coverage.unit_extremes(pool)
-    chosen = [*extremes, *_cover(shown, extremes)]
-    return Sweep(pool[chosen], int(shown.any(axis=0).sum()), shown.shape[1])
+    chosen = pool[[*extremes, *_cover(shown, extremes)]]
+    _, first = np.unique(chosen, axis=0, return_index=True)
+    return Sweep(chosen[np.sort(first)], int(shown.any(axis=0).sum()), shown.shape[1])
 
 
 def _cover(shown: Bools, taken: list[int]) -> list[int]:
@@ -134,6 +138,22 @@ class _Coverage:
         kept = np.full(rows.shape, -1)
         return [_Drawn(rows, kept, kept), self.redraw(rng, rows)]
 
+    def aimed(self, rng: np.random.Generator, x: Int64, unshown: Int64) -> _Drawn:
+        """For each weight of layer 1 that no input shows yet: inputs that wake its branch, with its number drawn large."""
+        wishes, width = self._wishes(x), len(self._w1[0])
+        rows = [x[:1]]
+        weights = self._offset.size * width
+        for item in unshown[unshown < 2 * weights].tolist():
+            number, unit = divmod(item % weights, width)
+            branch = next(k for k, columns in enumerate(self._slices) if number < columns.stop)
+            awake = np.flatnonzero(wishes[:, branch * width + unit] > 0)
+            chosen = x[rng.choice(awake, AIMED)] if awake.size else x[:0]
+            large = 1 - rng.random(len(chosen)) ** 3
+            chosen[:, number] = self._offset[number] + (large * self._span[number]).round().astype(np.int64)
+            rows.append(chosen)
+        found = np.concatenate(rows)
+        return _Drawn(found, np.full(found.shape, -1), np.full(found.shape, -1))
+
     def _wishes(self, x: Int64) -> Int64:
         """[n, units]: the sums before the ReLU, of layer 1's branches and of layer 2."""
         _, branches, _, _, sums2, *_ = self._forward(x)
@@ -147,8 +167,8 @@ class _Coverage:
         return _Drawn(x, np.where(kept, -1, fresh.wrong), np.where(kept, -1, fresh.border))
 
     def _wrong(self, x: Int64, border: Int64) -> Int64:
-        """The scaled value of a chip without that border's clip, whose bytes wrap around, or, at the greatest value, with a clip
-        that comes one too early; above the least value, with a start one too late."""
+        """The scaled value of a chip without that border's clip, whose bytes wrap around. At the greatest value: with a clip
+        that comes one too early; above the least: with a start one too late."""
         raw = ((x - self._offset) * self._multiplier + ((1 << self._shift) >> 1)) >> self._shift
         right = quantise_inputs(x, self._offset, self._multiplier, self._shift)
         late = quantise_inputs(x - 1, self._offset, self._multiplier, self._shift)
@@ -157,8 +177,9 @@ class _Coverage:
     def shown(self, drawn: _Drawn) -> Bools:
         """bool[n, items]: the weights of layers 1, 2 and 3, then the borders of each input."""
         q, _, sums1, h1, sums2, h2, logits = self._forward(drawn.x)
-        parts = [self._layer1_weights(q, sums1, h1, sums2, h2), self._layer2_weights(h1, sums2, h2), self._layer3_weights(h2)]
-        return np.concatenate([*parts, self._border_items(drawn, q, logits)], axis=1)
+        parts = [self._layer1_weights(q, sums1, h1, sums2, h2, change) for change in (1, -1)]
+        parts += [self._layer2_weights(h1, sums2, h2, change) for change in (1, -1)]
+        return np.concatenate([*parts, self._layer3_weights(h2), self._border_items(drawn, q, logits)], axis=1)
 
     def unit_extremes(self, x: Int64) -> list[int]:
         """For every hidden unit that any row wakes: the row where it is largest, and the one with the fewest others awake."""
@@ -184,12 +205,12 @@ class _Coverage:
         h2 = requantise(np.maximum(sums2, 0), self._m2, self._sh2)
         return branches, sums1, h1, sums2, h2, h2 @ self._w3.T + self._b3
 
-    def _layer1_weights(self, q: Int64, sums1: Int64, h1: Int64, sums2: Int64, h2: Int64) -> Bools:
-        """The lowest bit flipped adds or takes q once: [n, inputs * H1]."""
+    def _layer1_weights(self, q: Int64, sums1: Int64, h1: Int64, sums2: Int64, h2: Int64, more: int) -> Bools:
+        """A weight larger by `more`: [n, inputs * H1]."""
         n, found = len(q), []
         for columns, w, b in zip(self._slices, self._w1, self._b1, strict=True):
             branch = (q[:, columns] @ w.T + b)[:, None, :]  # [n, 1, H1]
-            step = np.where(w.T & 1, -1, 1)[None] * q[:, columns, None]  # [n, width, H1]
+            step = more * q[:, columns, None]  # [n, width, 1]
             sums = sums1[:, None, :] - np.maximum(branch, 0) + np.maximum(branch + step, 0)
             change = requantise(sums, self._m1, self._sh1) - h1[:, None, :]
             visible = np.zeros(change.shape, np.bool_)
@@ -200,8 +221,8 @@ class _Coverage:
             found.append(visible.reshape(n, -1))
         return np.concatenate(found, axis=1)
 
-    def _layer2_weights(self, h1: Int64, sums2: Int64, h2: Int64) -> Bools:
-        step = np.where(self._w2 & 1, -1, 1)[None] * h1[:, None, :]  # [n, H2, H1]
+    def _layer2_weights(self, h1: Int64, sums2: Int64, h2: Int64, more: int) -> Bools:
+        step = more * h1[:, None, :]  # [n, 1, H1]
         sums = np.maximum(sums2[:, :, None] + step, 0).transpose(0, 2, 1)
         changed = (requantise(sums, self._m2, self._sh2) != h2[:, None, :]) & self._seen2
         return changed.reshape(len(h1), -1)

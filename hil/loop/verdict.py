@@ -15,6 +15,7 @@ from hil.build.footprint import Footprint
 from hil.loop.closed_loop import DecisionRecord, LoopResult
 from hil.loop.latency import LatencyStats
 from hil.loop.range_counts import ChipRange, RangeCount, expected_range
+from hil.loop.sweep import SweepResult
 from hil.wire.exchange import Counters
 from hil.words import counted, named
 from model.policy.integer import SATURATED_LIMIT
@@ -179,6 +180,16 @@ def check_equality(result: LoopResult, logits: bool = False) -> Check:
         detail = f"first at decision {first.decision}, {first.intersection}: {first.logits} for {first.expected_logits}"
     limit = "all, every logit" if logits else "all, logits' CRC"
     return Check("equality", outcome, f"{answered - unequal} of {total} decisions", limit, detail)
+
+
+def check_sweep(sweep: SweepResult | None) -> Check:
+    """Phase and logits of every input of the sweep are the reference's; None: not asked for, or faults are injected."""
+    limit = "all, logits' CRC"
+    if sweep is None:
+        return Check("sweep", "not measured", "-", limit, "not run")
+    faults = [*sweep.wrong, *sweep.unanswered]
+    right = sweep.inputs - len(faults)
+    return Check("sweep", "fail" if faults else "pass", f"{right} of {sweep.inputs} inputs", limit, faults[0] if faults else "")
 
 
 def check_range(result: LoopResult, chips: Sequence[ChipRange]) -> Check:

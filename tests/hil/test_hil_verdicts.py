@@ -33,7 +33,8 @@ LIMITS = {
 
 @pytest.fixture(scope="module")
 def crossing() -> Job:
-    return Job.named("crossing", 0, pretrained_policy("crossing"))
+    """Without the sweep, which has tests of its own (test_sweep.py)."""
+    return Job.named("crossing", 0, pretrained_policy("crossing"), sweep=False)
 
 
 def failed(verdict: Verdict) -> set[str]:

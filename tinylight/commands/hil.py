@@ -73,7 +73,8 @@ def hil(
 
     The simulator steps the network; at every decision the features go over the serial line to the board, which runs the pruned
     8-bit network and answers with the phase. The verdict covers latency (0.1 s), flash and RAM, equality with the integer
-    reference on every logit (by their CRC), and the traffic's travel time. Exit code 1 if any verdict fails.
+    reference on every logit (by their CRC), in the traffic and on a sweep of inputs that show what no traffic may reach, and
+    the traffic's travel time. Exit code 1 if any verdict fails.
     """
     from hil.boards import require_board
     from hil.loop.fault_spec import FaultSpec
