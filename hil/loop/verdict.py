@@ -177,7 +177,10 @@ def check_equality(result: LoopResult, logits: bool = False) -> Check:
     detail = ""
     if result.unequal:
         first = result.unequal[0]
-        detail = f"first at decision {first.decision}, {first.intersection}: {first.logits} for {first.expected_logits}"
+        detail = f"first at decision {first.decision}, {first.intersection}: "
+        if first.phase != first.expected_phase:
+            detail += f"phase {first.phase} for {first.expected_phase}, "
+        detail += f"logits {first.logits} for {first.expected_logits}"
     limit = "all, every logit" if logits else "all, logits' CRC"
     return Check("equality", outcome, f"{answered - unequal} of {total} decisions", limit, detail)
 

@@ -175,7 +175,10 @@ def test_wrong_decisions_fail_the_traffic(crossing: Job) -> None:
 def test_one_weight_changed_on_the_chip_fails_equality(crossing: Job) -> None:
     verdict = run_job(replace(crossing, firmware_flags=("-DTL_FLIP_WEIGHT=3",)))
     assert "equality" in failed(verdict) and "handshake" not in failed(verdict)
-    assert verdict.check("equality").detail
+    wrong = next(record for record in verdict.records if not record.equal)
+    place = f"first at decision {wrong.decision}, intersection_1_1: "
+    phases = f"phase {wrong.phase} for {wrong.expected_phase}, " if wrong.phase != wrong.expected_phase else ""
+    assert verdict.check("equality").detail == f"{place}{phases}logits {wrong.logits} for {wrong.expected_logits}"
 
 
 @pytest.mark.parametrize(
