@@ -14,16 +14,18 @@ from hil.build.footprint import Footprint, measure
 from hil.build.project import SOURCES
 from hil.build.provenance import firmware_commit
 from hil.loop.closed_loop import DecisionRecord, LoopResult, Seat, run_closed_loop, run_reference
+from hil.loop.conduct import run_conduct
 from hil.loop.faults_on_purpose import FaultyBoard
 from hil.loop.job_settings import JobSettings
 from hil.loop.latency import line_time_us, most_decision_cycles
 from hil.loop.range_counts import chip_range, expected_range, read_range
-from hil.loop.sweep import SweepResult, run_sweep
+from hil.loop.sweep import run_sweep
 from hil.loop.verdict import (
     FLASH_LIMIT_BYTES,
     SRAM_LIMIT_BYTES,
     Check,
     Verdict,
+    check_conduct,
     check_equality,
     check_flash,
     check_handshake,
@@ -263,7 +265,10 @@ def _judge(
         Seat(links[0], number) if len(chips) == 1 else Seat(links[number], 0) for number in range(len(policy.intersections))
     ]
 
-    sweep = _sweep(job, policy, seats, progress)
+    sweep, conduct = None, None
+    if job.sweep and job.faults is None:
+        conduct = run_conduct(policy, seats)
+        sweep = run_sweep(policy, seats, lambda asked, total: _report(progress, f"sweep on {job.board}", asked, total))
     before = [read_range(link) if job.faults is None else None for link in links]
     made = 0
 
@@ -288,6 +293,7 @@ def _judge(
         check_stack(footprint, stack_bytes),
         check_equality(result, job.logits),
         check_sweep(sweep),
+        check_conduct(conduct),
         check_range(result, ranges),
         check_traffic(result, reference),
     ]
@@ -295,15 +301,8 @@ def _judge(
     figures["link"] = asdict(counters)
     figures["faults"] = injected
     figures["range"] = expected_range(result.records)._asdict()
-    if sweep is not None:
-        figures["sweep"] = asdict(sweep)
+    figures |= {name: found._asdict() for name, found in (("sweep", sweep), ("conduct", conduct)) if found is not None}
     return Verdict(checks, provenance, figures, result.records)
-
-
-def _sweep(job: Job, policy: Policy, seats: Sequence[Seat], progress: OnProgress | None) -> SweepResult | None:
-    if not job.sweep or job.faults is not None:
-        return None
-    return run_sweep(policy, seats, lambda asked, total: _report(progress, f"sweep on {job.board}", asked, total))
 
 
 def _of(link: Link, seats: Sequence[Seat], result: LoopResult) -> list[DecisionRecord]:

@@ -29,7 +29,7 @@ class JobSettings:
     boards: str = "one"  # or "per-intersection": each chip holds that intersection's policy alone
     budget_s: float = BUDGET_S  # of a decision, round trip
     faults: FaultSpec | None = None  # to inject
-    sweep: bool = True  # ask for decisions on made inputs before the traffic; not where faults are injected
+    sweep: bool = True  # try inputs and frames that no traffic brings, before it; not where faults are injected
     firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
 
     @property

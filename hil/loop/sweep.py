@@ -1,7 +1,7 @@
 """The sweep: before any traffic the board decides on inputs that show what the traffic may never reach (sweep_inputs.py)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from model.policy.file import Policy
 from model.policy.integer import IntegerPolicy
 
 
-@dataclass(frozen=True)
-class SweepResult:
+class SweepResult(NamedTuple):
     """How a board answered: ``wrong`` and ``unanswered`` tell what was asked, and what came. ``largest_compute_cycles`` is of a
     whole decision; ``shown`` of ``total`` things that the inputs are made to show are shown (the rest nothing was found to
     show)."""

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from hil.build.footprint import Footprint
 from hil.loop.closed_loop import DecisionRecord, LoopResult
+from hil.loop.conduct import Conduct
 from hil.loop.latency import LatencyStats
 from hil.loop.range_counts import ChipRange, RangeCount, expected_range
 from hil.loop.sweep import SweepResult
@@ -193,6 +194,19 @@ def check_sweep(sweep: SweepResult | None) -> Check:
     faults = [*sweep.wrong, *sweep.unanswered]
     right = sweep.inputs - len(faults)
     return Check("sweep", "fail" if faults else "pass", f"{right} of {sweep.inputs} inputs", limit, faults[0] if faults else "")
+
+
+def check_conduct(conduct: Conduct | None) -> Check:
+    """The board does what it should with frames that are repeated, damaged or misplaced; None: not tried."""
+    if conduct is None:
+        return Check("conduct", "not measured", "-", "as the protocol says", "not run")
+    failed = len({fault.partition(":")[0] for fault in conduct.faults})
+    points = len(conduct.tried)
+    detail = conduct.faults[0] if conduct.faults else ""
+    if conduct.not_tried and not detail:
+        detail = f"not tried on this board: {', '.join(conduct.not_tried)}"
+    outcome: Outcome = "fail" if conduct.faults else "pass"
+    return Check("conduct", outcome, f"{points - failed} of {points} points", "as the protocol says", detail)
 
 
 def check_range(result: LoopResult, chips: Sequence[ChipRange]) -> Check:

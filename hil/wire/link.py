@@ -105,6 +105,10 @@ class Link:
         patience_us = self.board.boot_us if patience_s is None else patience_s * 1e6
         return self._greet(Deadline.after(self.board, patience_us), interval_us=self.board.hello_interval_us)
 
+    def greet_again(self) -> HelloReply:
+        """The same handshake once more: the chip forgets what it has answered."""
+        return self._greet(Deadline.after(self.board, self.board.boot_us), interval_us=self.board.hello_interval_us)
+
     def decide(self, intersection: int, values: Sequence[int], logits: bool = False, light: Light | None = None) -> Decision:
         """Have the chip decide from the policy's kept features (int16 each), keeping its minimum green if it is given the
         light's state. LinkError if no decision comes in time. `logits`: fetch them too, after the decision."""

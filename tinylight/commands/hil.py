@@ -64,6 +64,9 @@ def hil(
         bool,
         typer.Option(help="Fetch all logits of every decision, instead of comparing their CRC."),
     ] = False,
+    sweep: Annotated[
+        bool, typer.Option(help="Try inputs and frames first that no traffic brings (verdicts sweep and conduct).")
+    ] = True,
     min_green: Annotated[
         int, typer.Option("--min-green", metavar="S", min=0, max=255, help="Seconds that a light stays green at least.")
     ] = 0,
@@ -99,6 +102,7 @@ def hil(
         logits=logits,
         boards=boards,
         min_green_s=min_green,
+        sweep=sweep,
     )
     if boards == "one" and "," in board and not Path(board).exists():
         raise InputError("--board", "", f"{board} are several boards: add --boards per-intersection")
