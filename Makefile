@@ -40,6 +40,7 @@ clean:  ## Remove what was built (not .venv)
 	rm -rf build .pio .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/.ready-hil: pyproject.toml constraints.txt scripts/system_packages.sh
+	@echo "setup: what the main job needs goes into $(VENV); this takes a few minutes, once"
 	@PYTHON="$(PYTHON)" scripts/system_packages.sh
 	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip $(VENV)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null 2>&1 || \
@@ -48,6 +49,7 @@ $(VENV)/.ready-hil: pyproject.toml constraints.txt scripts/system_packages.sh
 	@touch $@
 
 $(VENV)/.ready-test: $(VENV)/.ready-hil
+	@echo "setup: what the tests need, PyTorch among it; this takes a few minutes, once"
 	@PYTHON="$(PYTHON)" scripts/system_packages.sh chromium
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[firmware,train,plot,test]'
 	@command -v npm >/dev/null && npm install --silent --no-audit --no-fund --prefix tests/firmware/avr8js || \

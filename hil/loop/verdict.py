@@ -186,20 +186,20 @@ def check_equality(result: LoopResult, logits: bool = False) -> Check:
     return Check("equality", outcome, f"{answered - unequal} of {total} decisions", limit, detail)
 
 
-def check_sweep(sweep: SweepResult | None) -> Check:
-    """Phase and logits of every input of the sweep are the reference's; None: not asked for, or faults are injected."""
+def check_sweep(sweep: SweepResult | None, why: str = "") -> Check:
+    """Phase and logits of every input of the sweep are the reference's. None: not run, and `why`."""
     limit = "all, logits' CRC"
     if sweep is None:
-        return Check("sweep", "not measured", "-", limit, "not run")
+        return Check("sweep", "not measured", "-", limit, why)
     faults = [*sweep.wrong, *sweep.unanswered]
     right = sweep.inputs - len(faults)
     return Check("sweep", "fail" if faults else "pass", f"{right} of {sweep.inputs} inputs", limit, faults[0] if faults else "")
 
 
-def check_conduct(conduct: Conduct | None) -> Check:
-    """The board does what it should with frames that are repeated, damaged or misplaced; None: not tried."""
+def check_conduct(conduct: Conduct | None, why: str = "") -> Check:
+    """The board does what it should with frames that are repeated, damaged or misplaced. None: not tried, and `why`."""
     if conduct is None:
-        return Check("conduct", "not measured", "-", "as the protocol says", "not run")
+        return Check("conduct", "not measured", "-", "as the protocol says", why)
     failed = len({fault.partition(":")[0] for fault in conduct.faults})
     points = len(conduct.tried)
     detail = conduct.faults[0] if conduct.faults else ""

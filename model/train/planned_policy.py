@@ -150,10 +150,12 @@ def plannable_features(network: Network, flow: int, settings: PlannedSettings) -
     shape = GraphShape(environment.feature_widths.astype(np.int64), counts, fit.layer2_dims, fit.layer3_dims)
     by_light = fitting_features(shape, fit.kept_features, fit.budget)
     names = [name for name, fits in zip(environment.feature_names, by_light.T, strict=True) if fits.any()]
-    if not visible or len(names) < fit.kept_features:
-        held = len(names) if visible else 0
-        fault = f"only {held} of {settings.features} can be seen by rollouts and fit; {fit.kept_features} are kept"
-        raise FieldError("features", fault)
+    if len(visible) < fit.kept_features:
+        fault = f"only {len(visible)} of {settings.features} can be seen by rollouts; {fit.kept_features} are kept"
+        raise FieldError("kept_features" if len(visible) > 1 else "features", fault)
+    if len(names) < fit.kept_features:
+        fault = f"{fit.max_parameters}: only {len(names)} of {settings.features} fit; {fit.kept_features} are kept"
+        raise FieldError("max_parameters", fault)
     return names
 
 

@@ -165,6 +165,8 @@ def test_the_driver_before_the_first_round_is_max_queue(crossing: Network) -> No
         (["--method", "planned", "--features", "inter_2_vehicle_position_image"], "can be seen by rollouts"),
         (["--method", "planned", "--kept-features", "0"], "0"),
         (["--kept-features", "0"], "0"),
+        (["--method", "planned", "--max-parameters", "3"], "--max-parameters: 3: only 0 of all fit; 3 are kept"),
+        (["--method", "planned", "--kept-features", "50"], "--kept-features: only 36 of all can be seen by rollouts"),
     ],
 )
 def test_bad_options_are_named(

@@ -273,3 +273,9 @@ def test_bad_arguments_are_one_line(arguments: list[str], error: str, capsys: py
     assert tinylight("stress", "--network", "crossing", *arguments) == 2
     text = capsys.readouterr().err
     assert error in text and text.count("\n") == 1
+
+
+def test_the_files_stem_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tinylight("stress", "--network", "crossing", "--out", str(tmp_path), "--seeds", "1") == 2
+    assert f"{tmp_path}: can't be written: it is a folder" in " ".join(capsys.readouterr().err.split())
+    assert not list(tmp_path.parent.glob(f"{tmp_path.name}.*"))

@@ -383,3 +383,12 @@ def test_size_shows_what_has_changed(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert f"{change:+d}" in shown and "avr/table.o" in shown
     out.write_text("{}")
     assert tinylight("size", "--network", "crossing", "--against", str(out)) == 2
+
+
+def test_a_policy_is_held_against_all_networks_before_the_first_runs(
+    crossing_policy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise the result of the first is lost."""
+    assert tinylight("hil", "--network", "crossing", "--network", "arterial", "--policy", str(crossing_policy)) == 2
+    seen = capsys.readouterr()
+    assert "made for crossing" in " ".join(seen.err.split()) and "latency" not in seen.out

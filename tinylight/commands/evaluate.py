@@ -24,7 +24,7 @@ def evaluate(
     agent: Annotated[
         str,
         typer.Option(
-            metavar="FixedTime|MaxPressure|SOTL|FILE",
+            metavar="MaxQueue|MaxPressure|...|FILE",
             help="What sets the lights: a rule, a policy file, or the weights (npz) of a trained baseline.",
         ),
     ],

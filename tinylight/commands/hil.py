@@ -86,6 +86,7 @@ def hil(
     from hil.loop.summary import summary_row, summary_table
     from hil.loop.verdict import latency_table, verdict_table
     from model import pretrained_policies
+    from model.policy.agent import check_policy_fits
     from model.policy.file import load_policy
     from streetflow.networks.catalogue import find_networks, list_networks
     from tinylight.json_file import write_json
@@ -117,6 +118,9 @@ def hil(
         names = made_for or [entry.name for entry in list_networks() if entry.name in pretrained_policies()]
     settings = replace(settings, board=port_of(board))
     jobs = [Job.named(name, flow, policy, **vars(settings)) for name in names]
+    for job in jobs if len(jobs) > 1 else ():  # all that would stop a later run, before the first
+        loaded = load_policy(job.policy_file)
+        check_policy_fits(loaded, job.environment(loaded), str(job.policy_file))
     verdicts = []
     for job in jobs:
         verdict = _run_with_progress(job).naming(option_names(context.command))

@@ -72,6 +72,8 @@ def stress(
     entered = contestants(shown, network, integer=not float_)
     if work is not None:
         require_folder(work)
+    if out is not None and out.is_dir():
+        raise InputError(out, "", "can't be written: it is a folder, and --out is the files' name without its suffix")
     files = [out.with_name(out.name + suffix) for suffix in SUFFIXES] if out is not None else []
     require_writable(*files)
     found = find_network(network)
