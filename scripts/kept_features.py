@@ -9,7 +9,7 @@ import numpy as np
 
 from model.policy.file import load_policy
 from model.report.cost_figure import STYLE
-from streetflow.control.features import FEATURES
+from streetflow.control.features import FEATURES, PRESETS
 from streetflow.files import written_aside
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,7 +35,7 @@ def main() -> None:
         for row, column in zip(*np.nonzero(counts), strict=True):
             text = f"{counts[row, column]} of {len(kept[column])}" if len(kept[column]) > 1 else "kept"
             axes.text(column, row, text, ha="center", va="center", color="white" if shares[row, column] > 0.6 else "black")
-        searched = ["deployable" if policy.provenance.feature_preset == "deployable" else "all" for policy in policies]
+        searched = [preset if (preset := policy.provenance.feature_preset) in PRESETS else "counts" for policy in policies]
         titles = [f"{network}\n({which})" for network, which in zip(NETWORKS, searched, strict=True)]
         axes.set_xticks(range(len(NETWORKS)), titles)
         axes.set_yticks(range(len(names)), names)
