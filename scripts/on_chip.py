@@ -40,7 +40,7 @@ def main() -> int:
     made = {"machine": machine(), "versions": versions(), "board": "simavr, 16 MHz, 115200 baud"}
     lines = ",\n  ".join(json.dumps(each) for each in rows)
     arguments.out.with_suffix(".json").write_text(f'{{\n "made": {json.dumps(made)},\n "runs": [\n  {lines}\n ]\n}}\n')
-    text = markdown(rows)
+    text = markdown(rows, f"{arguments.folder} --out {arguments.out}")
     arguments.out.with_suffix(".md").write_text(text)
     print(text)
     return 0 if rows and all(each["passed"] for each in rows) else 1
@@ -63,13 +63,13 @@ def row(job: Job, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def markdown(rows: list[dict[str, Any]]) -> str:
+def markdown(rows: list[dict[str, Any]], asked: str) -> str:
     lines = [
         "# Table 1 on the chip",
         "",
         "Average travel time (s) with every decision made by the emulated ATmega328P (simavr, 16 MHz, 115200 baud): mean ±",
         "population deviation over the flows, each with the policy that was trained on it; one chip holds all intersections",
-        "of a network. Made by `python scripts/on_chip.py docs/results/policies --out docs/results/on_chip`.",
+        f"of a network. Made by `python scripts/on_chip.py {asked}`.",
         "",
         "| network | on the chip | the paper's TinyLight | the paper's best other row | decisions, equal to numpy's "
         "| slowest | flash B | RAM B |",
