@@ -331,9 +331,9 @@ def test_report_only_shows_what_is_there_and_runs_nothing(tmp_path: Path, capsys
     work = tmp_path / "work"
     report = table_command(work, "--report-only")[3:]
     assert tinylight(*report) == 2 and "holds no finished run" in capsys.readouterr().err
-    save_cell(work, cell("crossing", "SOTL", 4, rule=100.0))
+    save_cell(work, cell("crossing", "SOTL", 2, rule=100.0))
     assert tinylight(*report) == 0
-    assert figures(work / "table.csv") == [("crossing", "SOTL", "rule", "4", "4", "100.0", "10.0")]
+    assert figures(work / "table.csv") == [("crossing", "SOTL", "rule", "2", "2", "100.0", "10.0")]
     assert len(list(work.rglob("flow_*.json"))) == 1
 
 
