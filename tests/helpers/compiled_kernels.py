@@ -1,6 +1,7 @@
 """Compiles the engine before the workers of pytest-xdist start: each would do it for itself, as would commands that tests run.
 
-One process compiles the plain engine, another the one that changes lanes; the rest compiles where it is first used.
+One process compiles the plain engine and the planner's rollouts, another the engine that changes lanes; the rest compiles where
+it is first used.
 
     python -m tests.helpers.compiled_kernels [lanes]
 """
@@ -38,7 +39,9 @@ def _are_on_disk() -> bool:
 
 
 def _run_an_engine(lane_change: bool) -> None:
+    from model.planning.planner import Planner
     from streetflow import Engine
+    from streetflow.control.controllers import run
     from streetflow.control.environment import Environment
     from tests.helpers.small_network import demand, grid, write
 
@@ -47,8 +50,8 @@ def _run_an_engine(lane_change: bool) -> None:
         engine = Engine(write(Path(folder), roadnet, demand(roadnet, 12, 60), laneChange=lane_change))
         engine.step_many(5)
     if not lane_change:
-        environment = Environment("crossing", 0)
-        environment.reset()
+        planner = Planner()
+        run(Environment("crossing", 0, features=planner.features, horizon_s=20), planner)
 
 
 if __name__ == "__main__":
