@@ -6,8 +6,6 @@ Each point is tried with frames of its own before the traffic: a right decision 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from hil.boards.base import ExchangeTiming
 from hil.loop.closed_loop import Seat
 from hil.loop.sweep_inputs import sweep_of
@@ -65,7 +63,10 @@ def run_conduct(policy: Policy, seats: Sequence[Seat]) -> Conduct:
                     faults += [f"{name}: {fault}" for fault in point()]
                 except (LinkError, _NoReply) as fault:
                     faults.append(f"{name}: {fault}")
-            trial.greet_again()
+            try:  # so that the link's next request can't be taken for one of these
+                seat.link.greet_again()
+            except LinkError as fault:
+                faults.append(f"greeted again: {fault}")
     return Conduct(tuple(faults), tuple(tried), tuple(skipped))
 
 
@@ -78,10 +79,10 @@ class _Trial:
 
     def __init__(self, link: Link, intersection: int, policy: Policy, number: int) -> None:
         part = policy.intersections[number]
-        self._link, self._board, self._intersection, self._count = link, link.board, intersection, len(policy.intersections)
+        self._link, self._board, self._intersection = link, link.board, intersection
         inputs = sweep_of(part).inputs
         logits = IntegerPolicy(part).logits(inputs)
-        first = int(np.flatnonzero((logits != logits[0]).any(axis=1))[0])  # an input with other logits than input 0
+        first = int((logits != logits[0]).any(axis=1).argmax())  # an input with other logits than input 0, where there is one
         clock_hz = link.greeting.f_cpu_hz if link.greeting is not None else 0
         self._patience_us = PATIENCE_US + (link.most_decision_cycles / clock_hz * 1e6 if clock_hz else 0.0)
         self._values = [inputs[0].tolist(), inputs[first].tolist()]
@@ -101,10 +102,6 @@ class _Trial:
             ("the stopwatch tells the time", self._stopwatch if exact else None),
             ("no decision without a session", self._session if exact else None),
         ]
-
-    def greet_again(self) -> None:
-        """So that the link's next request can't be taken for one of these."""
-        self._link.greet_again()
 
     def _one_reply(self) -> list[str]:
         frames = self._ask(self._decide(0))
@@ -130,7 +127,7 @@ class _Trial:
         return self._wrong_decision(answer, 1)
 
     def _damage(self) -> list[str]:
-        """A bit flipped behind the CRC."""
+        """A bit flipped, and the CRC left as it was."""
         before = self._link.stats().decisions
         encoded = bytearray(encode_frame(self._decide(0))[: -len(DELIMITER)])
         place = max(place for place, byte in enumerate(encoded[:-3]) if byte ^ 0x10 and place > 4)

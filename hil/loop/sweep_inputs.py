@@ -57,7 +57,7 @@ def _sweep(network: str) -> Sweep:
     aimed = coverage.aimed(rng, pool, np.flatnonzero(~shown.any(axis=0)))
     pool, shown = np.concatenate([pool, aimed.x]), np.concatenate([shown, coverage.shown(aimed)])
     extremes = coverage.unit_extremes(pool)
-    chosen = pool[[*extremes, *_cover(shown, extremes)]]
+    chosen = pool[[*extremes, *_cover(shown, extremes)] or [0]]  # nothing shows anything in a network that is always the same
     _, first = np.unique(chosen, axis=0, return_index=True)
     return Sweep(chosen[np.sort(first)], int(shown.any(axis=0).sum()), shown.shape[1])
 

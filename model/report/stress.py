@@ -193,8 +193,9 @@ def stress(
     kept, runs = kept or Kept(None), []
     chosen = [replace(column, clearance=column.clearance or clearance) for column in columns]
     for seed in range(seeds):
+        demands = {variation: Varied(seed, variation, seed).of(network) for variation in {each.variation for each in chosen}}
         for column in chosen:
-            demand = Varied(seed, column.variation, seed).of(network)
+            demand = demands[column.variation]
             inputs_sha256 = _inputs_sha256(network, demand, column, seed)
             for agent in agents:
                 runs.append(_run(network, demand, inputs_sha256, column, seed, agent, kept))

@@ -33,6 +33,7 @@ class ModelBoard(FakeBoard):
     WRONG = (
         "replies twice", "computes a repeat", "forgets a repeat's count", "takes the number for the request", "ignores the CRC",
         "counts damage", "takes any intersection", "takes any length", "answers without a session", "stopwatch at 1", "mute",
+        "silent from the second on",
     )  # fmt: skip
 
     def __init__(self, policy: Policy, wrong: str = "") -> None:
@@ -40,6 +41,7 @@ class ModelBoard(FakeBoard):
         self._part, self._wrong = policy.intersections[0], wrong
         self._decider = IntegerPolicy(self._part)
         self._hello = replace(HELLO, policy_sha256=policy.sha256, intersections=1, firmware_version=(2, 1))
+        self._is_silent = False
         self.reset()
 
     def reset(self) -> None:
@@ -70,6 +72,9 @@ class ModelBoard(FakeBoard):
         self._put(self._reply(frame))
 
     def _put(self, frame: Frame) -> None:
+        self._is_silent |= self._wrong == "silent from the second on" and self._decisions > 1
+        if self._is_silent:
+            return
         if self._wrong == "mute" and frame.type == MessageType.DECIDE | 0x80:
             return
         times = 2 if self._wrong == "replies twice" and frame.type == MessageType.DECIDE | 0x80 else 1

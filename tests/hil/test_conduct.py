@@ -26,6 +26,7 @@ POINTS = {
     "answers without a session": "no decision without a session: answered, where NO_SESSION is right",
     "stopwatch at 1": "the stopwatch tells the time: 1 cycles told, and an answer after 32000",
     "mute": "one reply: no answer",
+    "silent from the second on": "a repeat is answered from memory: no answer",
 }
 
 
@@ -47,6 +48,10 @@ def test_each_way_to_misbehave_is_found(wrong: str) -> None:
     assert POINTS[wrong] in conduct.faults
     check = check_conduct(conduct)
     assert check.outcome == "fail" and check.detail == conduct.faults[0]
+
+
+def test_a_board_that_falls_silent_is_a_fault_and_no_crash() -> None:
+    assert conduct_of("silent from the second on").faults[-1].startswith("greeted again: no answer")
 
 
 def test_the_link_decides_as_before_afterwards() -> None:

@@ -38,6 +38,17 @@ def test_there_are_few_inputs_and_they_show_nearly_all(name: str) -> None:
         assert 40 <= len(sweep.inputs) <= 400 and sweep.shown > 0.85 * sweep.total
 
 
+def test_a_network_that_is_always_the_same_has_a_sweep() -> None:
+    """And a board that holds it can be tried."""
+    still = CROSSING.model_copy(update={"layer3": CROSSING.layer3.model_copy(update={
+        "weights": [[0] * len(row) for row in CROSSING.layer3.weights]})})  # fmt: skip
+    layer1 = still.layer1.model_copy(update={
+        "weights": [[[0] * len(row) for row in branch] for branch in still.layer1.weights],
+        "biases": [[-1] * len(branch) for branch in still.layer1.biases]})  # fmt: skip
+    layer2 = still.layer2.model_copy(update={"biases": [-1] * len(still.layer2.biases)})
+    assert len(sweep_of(still.model_copy(update={"layer1": layer1, "layer2": layer2})).inputs) >= 1
+
+
 def test_every_border_of_every_input_is_visited() -> None:
     inputs, first = sweep_of(CROSSING).inputs, 0
     for feature in CROSSING.features:
