@@ -2,7 +2,8 @@
 
 From the environment: TINYLIGHT_POLICY (policy file; model/pretrained/crossing.json unless set), TINYLIGHT_F_CPU
 (Hz; the board's own unless set), TINYLIGHT_BAUD (115200 unless set), TINYLIGHT_KERNEL (table, unrolled or c; auto unless
-set: unrolled where it fits; the host has only the portable C). TINYLIGHT_CHECKED is set by the harness, which has read the
+set: unrolled where it fits; the host has only the portable C), TINYLIGHT_WATCHDOG (on unless set; off for an old
+bootloader that a watchdog reset sends round in circles). TINYLIGHT_CHECKED is set by the harness, which has read the
 policy file by model.policy.file already.
 """
 
@@ -68,6 +69,13 @@ def min_green_s() -> int:
     return seconds
 
 
+def has_watchdog() -> bool:
+    text = os.environ.get("TINYLIGHT_WATCHDOG") or "on"
+    if text not in ("on", "off"):
+        stop(f"TINYLIGHT_WATCHDOG: {text!r} is neither on nor off")
+    return text == "on"
+
+
 def default_policy() -> Path:
     """The file in the checkout, or in the installed package `model`."""
     spec = find_spec("model")
@@ -98,7 +106,7 @@ if "BOARD" in env:  # an AVR; the host build has no clock and no line
     baud = number("TINYLIGHT_BAUD", DEFAULT_BAUD)
     board.update("build.f_cpu", f"{f_cpu_hz}L")
     env.Replace(BOARD_F_CPU=f"{f_cpu_hz}L")
-    env.Append(CPPDEFINES=[("BAUD", f"{baud}L")])
+    env.Append(CPPDEFINES=[("BAUD", f"{baud}L"), *([] if has_watchdog() else ["TL_NO_WATCHDOG"])])
     if "upload" in COMMAND_LINE_TARGETS and board.get("upload.require_upload_port", False) and not env.subst("$UPLOAD_PORT"):
         env.Replace(UPLOAD_PORT=upload_port())
     map_file = build / "firmware.map"

@@ -1,4 +1,7 @@
-"""After linking: makes the CRC over the whole program 0, by the two bytes at the symbol `flash_patch`.
+"""After linking: tells the program which build it is, and makes the CRC over the whole of it 0.
+
+The symbol `firmware_self`, from which HELLO is answered, ends with the build's id (a hash of all other bytes, 4 bytes) and its
+length (2); the CRC is made 0 by the two bytes at `flash_patch`.
 
     python -m firmware.generator.flash_crc FIRMWARE.elf
 
@@ -8,13 +11,16 @@ set.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-SYMBOL = "flash_patch"
+PATCH, SELF = "flash_patch", "firmware_self"
+BUILD_LAYOUT = struct.Struct("<IH")  # id, length of the program
 VECTOR = re.compile(r"__vector_(\d+|default)")
 VECTOR_BYTES = 4
 CRC_INITIAL = 0xFFFF
@@ -46,12 +52,18 @@ def patch(elf_file: Path) -> None:
         image += elf[offset : offset + size]
     symbols = _symbols(content)
     _check_vectors(elf_file, symbols)
-    at = symbols.get(SYMBOL, len(image))
-    if at + 2 > len(image):
-        raise ValueError(f"{elf_file}: no {SYMBOL} in the program")
+    for name in (SELF, PATCH):
+        if name not in symbols:
+            raise ValueError(f"{elf_file}: no {name} in the program")
+    end, at = sum(symbols[SELF]), symbols[PATCH].address
+    build = slice(end - BUILD_LAYOUT.size, end)
+    image[build] = bytes(BUILD_LAYOUT.size)
+    image[at : at + 2] = bytes(2)
+    build_id = int.from_bytes(hashlib.sha256(image).digest()[:4], "little")
+    image[build] = BUILD_LAYOUT.pack(build_id, len(image) & 0xFFFF)
     image[at : at + 2] = solution(bytes(image), at)
-    for number in (at, at + 1):
-        elf[places[number]] = image[number]
+    for number, place in enumerate(places):
+        elf[place] = image[number]
     elf_file.write_bytes(elf)
 
 
@@ -86,8 +98,15 @@ def _segments(elf: bytes) -> Iterator[tuple[int, int, int]]:
             yield offset, address, size
 
 
-def _symbols(elf: bytes) -> dict[str, int]:
-    """The address of each symbol that the program defines."""
+class Symbol(NamedTuple):
+    """Where it is, and its size in bytes: 0 for what assembly gives none."""
+
+    address: int
+    size: int
+
+
+def _symbols(elf: bytes) -> dict[str, Symbol]:
+    """All that the program defines."""
     start, entry_bytes, count = struct.unpack_from("<I", elf, 32)[0], *struct.unpack_from("<HH", elf, 46)
     sections = [struct.unpack_from("<IIIIIIIIII", elf, start + number * entry_bytes) for number in range(count)]
     found = {}
@@ -96,15 +115,15 @@ def _symbols(elf: bytes) -> dict[str, int]:
             continue
         names = sections[link][4]
         for at in range(offset, offset + size, each):
-            name, value, _, _, _, section = struct.unpack_from("<IIIBBH", elf, at)
+            name, value, extent, _, _, section = struct.unpack_from("<IIIBBH", elf, at)
             if name and section:  # 0: undefined
-                found[elf[names + name : elf.index(0, names + name)].decode()] = value
+                found[elf[names + name : elf.index(0, names + name)].decode()] = Symbol(value, extent)
     return found
 
 
-def _check_vectors(elf_file: Path, symbols: dict[str, int]) -> None:
+def _check_vectors(elf_file: Path, symbols: dict[str, Symbol]) -> None:
     """Every interrupt lies where the hardware jumps to: what C adds elsewhere needs a jump in start.S."""
-    for name, address in symbols.items():
+    for name, (address, _) in symbols.items():
         if (vector := VECTOR.fullmatch(name)) and (vector[1] == "default" or address != VECTOR_BYTES * int(vector[1])):
             raise ValueError(f"{elf_file}: the interrupt {name} would never run: start.S has no vector that leads to it")
 

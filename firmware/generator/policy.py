@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 MAX_PAYLOAD_BYTES = 200  # of any frame (docs/protocol.md)
-HELLO_REPLY_BYTES = 48
+HELLO_REPLY_BYTES = 55
 DECIDE_REQUEST_BYTES = 4  # beside the values: flags, count, and the light's state
 LOGIT_BYTES = 3
 INPUT_MAX = 255  # activations are uint8

@@ -20,6 +20,7 @@
 extern struct boot { /* as HELLO sends it; on the chip start.S sets it */
     uint8_t reset_cause; /* MCUSR as found at boot; 0 on the host */
     uint8_t count;       /* boots since power-on, this one included; stops at 255; 1 on the host */
+    uint8_t conditions;  /* what flash_check finds: FLASH_SOUND, and WDE if the watchdog is on; 0: not sound, or not checked */
 } boot;
 
 void board_start(void);

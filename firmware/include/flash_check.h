@@ -5,14 +5,24 @@
 #ifndef FLASH_CHECK_H
 #define FLASH_CHECK_H
 
+#define FLASH_SOUND 0x02 /* in boot.conditions */
+
+#ifndef __ASSEMBLER__
 #include "types.h"
 
 void flash_check(void);
 
 #ifdef __AVR__
-extern uint8_t flash_fault; /* what flash_check found: 0 if nothing */
+#include "board.h"
+
+static inline bool flash_is_sound(void) {
+    return boot.conditions != 0;
+}
 #else
-enum { flash_fault = 0 };
+static inline bool flash_is_sound(void) {
+    return true;
+}
+#endif
 #endif
 
 #endif

@@ -65,6 +65,8 @@
 #define UART_DATA UDR0
 #define UART_STATUS UCSR0A
 #define UART_CONTROL UCSR0B
+#define UART_FORMAT UCSR0C
+#define UART_8N1 (_BV(UCSZ01) | _BV(UCSZ00))
 #define UART_DIVISOR UBRR0
 #define UART_LISTENING (_BV(RXEN0) | _BV(TXEN0) | _BV(RXCIE0))
 #define UART_ERROR_BITS (_BV(FE0) | _BV(DOR0)) /* wrong stop bit; a byte was lost in the hardware */
@@ -75,6 +77,8 @@
  * counted, and ends a sleep, so that the watchdog gets fed.
  */
 #define TIMER_COUNT TCNT1
+#define TIMER_MODE TCCR1A
+#define TIMER_PLAIN 0 /* it counts through all of its range, and moves no pin */
 #define TIMER_CONTROL TCCR1B
 #define TIMER_RUN _BV(CS10)
 #define TIMER_FLAGS TIFR1
@@ -85,7 +89,13 @@
 #define TIMER_OVERFLOWS OCR0B /* a free register, read in one cycle: Timer 0 is not used */
 
 /* The watchdog: a decision takes a hundredth of this; the timer ends each sleep far earlier */
-#define WATCHDOG_ON (_BV(WDE) | _BV(WDP2) | _BV(WDP1)) /* a second */
+#define WATCHDOG_CONTROL WDTCSR
+#define WATCHDOG_IS_ON _BV(WDE)
+#ifdef TL_NO_WATCHDOG /* for old bootloaders, which a watchdog reset sends round in circles: TINYLIGHT_WATCHDOG=off */
+#define WATCHDOG_SETTING 0
+#else
+#define WATCHDOG_SETTING (WATCHDOG_IS_ON | _BV(WDP2) | _BV(WDP1)) /* a second */
+#endif
 
 /* The Uno's LED, pin PB5: lit while a decision is computed */
 #define LED_PORT PORTB

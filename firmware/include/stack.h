@@ -10,19 +10,19 @@
 #ifdef __AVR__
 #include <avr/io.h>
 
-extern uint8_t _end; /* from the linker: the first byte behind the statics */
+extern uint8_t _end[]; /* from the linker: the first byte behind the statics */
 
 /* Between statics and the deepest stack so far; there always is a byte that is not painted: the stack in use has some */
 static inline uint16_t stack_untouched_bytes(void) {
-    const uint8_t *byte = &_end;
+    const uint8_t *byte = _end;
     while (*byte == STACK_PAINT) {
         byte++;
     }
-    return (uint16_t)(byte - &_end);
+    return (uint16_t)(byte - _end);
 }
 
 static inline uint16_t stack_static_bytes(void) {
-    return (uint16_t)&_end - RAMSTART;
+    return (uint16_t)_end - RAMSTART;
 }
 #else
 static inline uint16_t stack_untouched_bytes(void) {

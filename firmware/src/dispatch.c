@@ -9,9 +9,10 @@
 #include "range.h"
 #include "stack.h"
 #include "uart.h"
+#include "unpack.h"
 
 #define FIRMWARE_MAJOR 2
-#define FIRMWARE_MINOR 1
+#define FIRMWARE_MINOR 2
 
 enum {
     TYPE_HELLO = 0x01,
@@ -35,17 +36,21 @@ enum error_code {
     ERROR_BAD_PARTS = 11,
 };
 
-/* A DECIDE request: flags, count, the values, and with the flag for it the light's state */
+/* A DECIDE request: flags, count, the values, and with the flag for it the light's state. Values are int16; packed ones are made so
+ * where PUT would have brought them.
+ */
 #define DECIDE_FLAGS 0
 #define DECIDE_COUNT 1
 #define DECIDE_VALUES 2
 #define DECIDE_HAS_LIGHT 0x02
 #define DECIDE_WAS_PUT 0x04 /* the CRC of values and light instead of them: PUT has brought them */
+#define DECIDE_IS_PACKED 0x08 /* means nothing beside the flag above */
+#define DECIDE_FROM_PARTS (DECIDE_WAS_PUT | DECIDE_IS_PACKED) /* where the values are */
 #define DECIDE_PUT_LENGTH (DECIDE_VALUES + 2)
 #define LIGHT_BYTES 2 /* action in force, seconds that it has been so (255: or more) */
 _Static_assert(DECIDE_VALUES + 2 * POLICY_INPUTS_MAX + LIGHT_BYTES <= POLICY_MAX_PAYLOAD, "a DECIDE request must fit a frame");
 _Static_assert(LOGIT_BYTES * POLICY_ACTIONS_MAX <= POLICY_MAX_PAYLOAD, "a GET reply must fit a frame");
-_Static_assert(16 + POLICY_SHA256_BYTES <= POLICY_MAX_PAYLOAD, "a HELLO reply must fit a frame");
+_Static_assert(23 + POLICY_SHA256_BYTES <= POLICY_MAX_PAYLOAD, "a HELLO reply must fit a frame");
 
 /* PUT: offset, then bytes of values and light. GET: sequence of the decision, then offset and length in its logits */
 #define PUT_OFFSET 0
@@ -66,13 +71,15 @@ _Static_assert(RANGE_BEYOND == STATIC_RAM + 1 && RANGE_AT_LIMIT == COUNTERS - 1,
 #define NOTHING_HELD UINT8_MAX
 #define DECISION_DUE UINT8_MAX /* in place of an error */
 
-/* A HELLO reply but for its last two bytes */
-static const FLASH struct __attribute__((packed)) {
+/* How a HELLO reply begins. After linking firmware/generator/flash_crc.py writes which build it is; 0 on the host. */
+const FLASH struct __attribute__((packed)) {
     uint8_t major, minor, kernel, min_green_s;
     uint32_t f_cpu_hz, baud;
     uint8_t intersections, max_payload, policy_sha256[POLICY_SHA256_BYTES];
-} self = {FIRMWARE_MAJOR, FIRMWARE_MINOR,       KERNEL_ID,          MIN_GREEN_S,  BOARD_F_CPU_HZ,
-          BOARD_BAUD,     POLICY_INTERSECTIONS, POLICY_MAX_PAYLOAD, POLICY_SHA256};
+    uint32_t build_id; /* a hash of the program's bytes */
+    uint16_t program_bytes;
+} firmware_self = {FIRMWARE_MAJOR, FIRMWARE_MINOR,       KERNEL_ID,          MIN_GREEN_S,   BOARD_F_CPU_HZ,
+                   BOARD_BAUD,     POLICY_INTERSECTIONS, POLICY_MAX_PAYLOAD, POLICY_SHA256, 0, 0};
 
 ALONE void dispatch_count(uint8_t counter) {
     uint16_t *number = dispatch->counters.number + counter;
@@ -84,7 +91,7 @@ ALONE void dispatch_count(uint8_t counter) {
 
 const uint8_t *dispatch_values(void) {
     const uint8_t *payload = dispatch->request.bytes + FRAME_AT_PAYLOAD;
-    return (payload[DECIDE_FLAGS] & DECIDE_WAS_PUT) != 0 ? decision_or_parts.parts : payload + DECIDE_VALUES;
+    return (payload[DECIDE_FLAGS] & DECIDE_FROM_PARTS) != 0 ? decision_or_parts.parts : payload + DECIDE_VALUES;
 }
 
 static const uint8_t *request_crc(void) {
@@ -118,8 +125,12 @@ static uint8_t check_decide(uint8_t length, const FLASH struct intersection *net
     if ((flags & DECIDE_HAS_LIGHT) != 0) {
         put_length += LIGHT_BYTES;
     }
+    const uint8_t *light = payload + length - LIGHT_BYTES;
+    if ((flags & DECIDE_WAS_PUT) != 0) {
+        light = decision_or_parts.parts + 2 * inputs;
+    }
     dispatch->error_detail = (flags & DECIDE_WAS_PUT) != 0 ? DECIDE_PUT_LENGTH : DECIDE_VALUES + put_length;
-    if (length != dispatch->error_detail || payload[DECIDE_COUNT] != inputs) {
+    if ((length != dispatch->error_detail && (flags & DECIDE_FROM_PARTS) != DECIDE_IS_PACKED) || payload[DECIDE_COUNT] != inputs) {
         return ERROR_BAD_LENGTH;
     }
     if (is_repeat()) {
@@ -130,9 +141,14 @@ static uint8_t check_decide(uint8_t length, const FLASH struct intersection *net
         dispatch->error_detail = 0;
         return ERROR_BAD_PARTS;
     }
+    if ((flags & DECIDE_FROM_PARTS) == DECIDE_IS_PACKED) {
+        dispatch->last.valid = false;
+        if (unpack(payload + DECIDE_VALUES, (flags & DECIDE_HAS_LIGHT) != 0 ? light : light + LIGHT_BYTES, inputs) != 0) {
+            return ERROR_BAD_LENGTH;
+        }
+    }
     dispatch->held_action = NOTHING_HELD;
     if ((flags & DECIDE_HAS_LIGHT) != 0) {
-        const uint8_t *light = dispatch_values() + 2 * inputs;
         dispatch->error_detail = net->actions;
         if (light[0] >= dispatch->error_detail) {
             return ERROR_BAD_PHASE;
@@ -141,7 +157,7 @@ static uint8_t check_decide(uint8_t length, const FLASH struct intersection *net
             dispatch->held_action = light[0];
         }
     }
-    if ((flags & DECIDE_WAS_PUT) != 0) { /* now: the decision overwrites its values */
+    if ((flags & DECIDE_FROM_PARTS) != 0) { /* now: the decision overwrites its values */
         range_count_inputs(net, decision_or_parts.parts);
     }
     return DECISION_DUE;
@@ -187,7 +203,7 @@ static uint8_t check_good(void) {
     if (type == TYPE_HELLO || type == TYPE_STATS) {
         return length != 0 ? ERROR_BAD_LENGTH : ERROR_NONE;
     }
-    if (flash_fault != 0) { /* from here on: what takes a sound flash, a session and an intersection */
+    if (!flash_is_sound()) { /* from here on: what takes a sound flash, a session and an intersection */
         return ERROR_FLASH_CORRUPT;
     }
     if (!dispatch->in_session) {
@@ -252,7 +268,7 @@ void dispatch_decided(uint24 cycles) {
 static void answer_hello(void) {
     dispatch->last.valid = false;
     dispatch->in_session = true;
-    frame_put_flash((const FLASH uint8_t *)&self, sizeof self);
+    frame_put_flash((const FLASH uint8_t *)&firmware_self, sizeof firmware_self);
     frame_put_bytes(&boot, sizeof boot);
 }
 
@@ -298,7 +314,7 @@ void dispatch_answer(void) {
 void dispatch_count_range(void) {
     const FLASH struct intersection *net = dispatch_intersection();
     const uint8_t *payload = dispatch->request.bytes + FRAME_AT_PAYLOAD;
-    if ((payload[DECIDE_FLAGS] & DECIDE_WAS_PUT) == 0) {
+    if ((payload[DECIDE_FLAGS] & DECIDE_FROM_PARTS) == 0) {
         range_count_inputs(net, payload + DECIDE_VALUES);
     }
     range_count_units(net);

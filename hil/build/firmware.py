@@ -19,6 +19,7 @@ from typing import Literal
 from firmware.generator.policy import PolicyError, read_policy
 from hil.build import pio
 from hil.build.baud import divisor
+from hil.build.build_id import BuildId, read_build_id
 from hil.build.project import checkout, content_hash, project_files, project_root
 from model.policy.file import load_policy
 from streetflow.cache import cache_folder
@@ -59,6 +60,11 @@ class Firmware:
         assert match is not None
         return KERNELS[int(match[1])]
 
+    @property
+    def build(self) -> BuildId | None:
+        """Which build it is, as HELLO tells it; None for the host's program, which tells none."""
+        return None if self.target == "native" else read_build_id(self.elf)
+
 
 def require_kernel(kernel: str, native: bool) -> None:
     """FieldError for a kernel that doesn't exist, or not in the host build (`native`)."""
@@ -82,12 +88,13 @@ def build_firmware(
     baud: int = 115_200,
     kernel: str = "auto",
     min_green_s: int = 0,
+    watchdog: bool = True,
     build_dir: Path | None = None,
     extra_flags: Sequence[str] = (),
 ) -> Firmware:
     """The firmware with this policy inside. The target "native" has only the portable C; `min_green_s` (0..255) is the minimum
-    green that the chip keeps where requests carry the light's state. `extra_flags` go to the compiler
-    (tests: firmware/include/faults.h).
+    green that the chip keeps where requests carry the light's state; without `watchdog` a hang lasts until the power goes, for
+    bootloaders that don't survive one. `extra_flags` go to the compiler (tests: firmware/include/faults.h).
 
     InputError for a policy that can't become firmware, a baud rate out of reach, a compiler that is missing;
     BuildError if compiling fails.
@@ -101,7 +108,9 @@ def build_firmware(
         divisor(f_cpu_hz, baud)
     compiler = _compiler_version(target)
     build_dir = (build_dir or default_build_dir()).resolve()
-    key = _content_hash(policy_file, target, str(f_cpu_hz), str(baud), kernel, str(min_green_s), compiler, *extra_flags)
+    off = () if watchdog else ("no watchdog",)
+    settings = (target, str(f_cpu_hz), str(baud), kernel, str(min_green_s), *off, compiler, *extra_flags)
+    key = _content_hash(policy_file, *settings)
     folder = build_dir / f"{target}-{key[:16]}"
     if not folder.is_dir():
         variables = {
@@ -111,6 +120,7 @@ def build_firmware(
             "TINYLIGHT_BAUD": str(baud),
             "TINYLIGHT_KERNEL": kernel,
             "TINYLIGHT_MIN_GREEN_S": str(min_green_s),
+            "TINYLIGHT_WATCHDOG": "on" if watchdog else "off",
             "PLATFORMIO_BUILD_FLAGS": " ".join(extra_flags),
         }
         _build(folder, target, variables, named)

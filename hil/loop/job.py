@@ -5,17 +5,18 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
 from hil.boards import EMULATED, Board, SerialBoard, open_board, require_board
 from hil.build.firmware import Firmware, Target, build_firmware
 from hil.build.footprint import Footprint, measure
-from hil.build.project import SOURCES
-from hil.build.provenance import firmware_commit
 from hil.loop.closed_loop import DecisionRecord, LoopResult, Seat, run_closed_loop, run_reference
 from hil.loop.conduct import run_conduct
 from hil.loop.faults_on_purpose import FaultyBoard
+from hil.loop.figures import figures_of, provenance_of
+from hil.loop.identity import identity_of
 from hil.loop.job_settings import JobSettings
 from hil.loop.latency import line_time_us, most_decision_cycles
 from hil.loop.range_counts import chip_range, expected_range, read_range
@@ -25,6 +26,7 @@ from hil.loop.verdict import (
     SRAM_LIMIT_BYTES,
     Check,
     Verdict,
+    check_build,
     check_conduct,
     check_equality,
     check_flash,
@@ -36,8 +38,6 @@ from hil.loop.verdict import (
     check_stack,
     check_sweep,
     check_traffic,
-    latency_figures,
-    ram_bytes,
 )
 from hil.wire.exchange import Counters
 from hil.wire.expected_firmware import Setting, kernel_name
@@ -47,7 +47,6 @@ from hil.words import counted
 from model import pretrained_policy
 from model.policy.agent import check_policy_fits, kept_features
 from model.policy.file import Policy, load_policy, save_policy
-from model.policy.provenance import file_sha256, tool_version
 from streetflow.control.environment import Environment
 from streetflow.errors import FieldError
 from streetflow.networks.catalogue import Network, default_seed, find_network
@@ -98,10 +97,11 @@ class Job(JobSettings):
 
 
 class _Chip(NamedTuple):
-    """A board, the hash of the policy that it must hold, and the kernel flashed onto it: UNKNOWN where nothing was flashed."""
+    """A board, the build that it is judged by, and the kernel flashed onto it: UNKNOWN where nothing was flashed."""
 
     board: Board
-    policy_sha256: str
+    firmware: Firmware
+    footprint: Footprint | None
     kernel: str
 
 
@@ -130,6 +130,7 @@ def build(job: Job) -> tuple[Firmware, Footprint | None]:
         baud=job.baud,
         kernel=job.kernel,
         min_green_s=job.min_green_s,
+        watchdog=job.watchdog,
         extra_flags=job.firmware_flags,
     )
     return firmware, None if job.target == "native" else measure(firmware)
@@ -169,13 +170,13 @@ def run_job(job: Job, *, progress: OnProgress | None = None, opened: Board | Non
         board = opened
         if board is None:
             board = stack.enter_context(open_board(job.board, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
-        return _judge(job, policy, environment, [_chip(board, policy.sha256, firmware, job)], footprint, progress)
+        return _judge(job, policy, environment, [_chip(board, firmware, footprint, job)], progress)
 
 
-def _chip(board: Board, policy_sha256: str, firmware: Firmware, job: Job) -> _Chip:
+def _chip(board: Board, firmware: Firmware, footprint: Footprint | None, job: Job) -> _Chip:
     """With the job's faults on its line."""
     kernel = UNKNOWN if isinstance(board, SerialBoard) else firmware.kernel
-    return _Chip(FaultyBoard(board, job.faults) if job.faults is not None else board, policy_sha256, kernel)
+    return _Chip(FaultyBoard(board, job.faults) if job.faults is not None else board, firmware, footprint, kernel)
 
 
 def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progress: OnProgress | None) -> Verdict:
@@ -188,7 +189,6 @@ def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progre
         boards, intersections = counted(len(names), "board"), counted(count, "intersection")
         raise FieldError("board", f"{boards} for {intersections}: list one for each, separated by commas")
     chips: list[_Chip] = []
-    footprint: Footprint | None = None
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tinylight-")))
         for number, name in enumerate(names):
@@ -199,10 +199,9 @@ def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progre
             firmware, size = build(replace(job, policy_file=file, board=name))
             if not fits(size):
                 return judge_fit(job, policy, firmware.kernel, size)
-            footprint = _larger(footprint, size)
             board = stack.enter_context(open_board(name, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
-            chips.append(_chip(board, alone.sha256, firmware, job))
-        return _judge(job, policy, environment, chips, footprint, progress)
+            chips.append(_chip(board, firmware, size, job))
+        return _judge(job, policy, environment, chips, progress)
 
 
 def _larger(one: Footprint | None, other: Footprint | None) -> Footprint | None:
@@ -222,8 +221,8 @@ def judge_fit(job: Job, policy: Policy, kernel: str, footprint: Footprint | None
         check_flash(footprint),
         check_ram(footprint, None),
     ]
-    provenance = _provenance(job, policy, default_seed(job.flow), "none", kernel)
-    return Verdict(checks, provenance, _figures(job, None, None, footprint, None))
+    provenance = provenance_of(job, policy, default_seed(job.flow), "none", kernel)
+    return Verdict(checks, provenance, figures_of(job, None, None, footprint, None))
 
 
 def judge(
@@ -231,12 +230,13 @@ def judge(
     policy: Policy,
     environment: Environment,
     board: Board,
-    footprint: Footprint | None,
+    firmware: Firmware,
     *,
     progress: OnProgress | None = None,
 ) -> Verdict:
-    """Close the loop over an open board, whatever firmware it has, and judge it."""
-    return _judge(job, policy, environment, [_Chip(board, policy.sha256, UNKNOWN)], footprint, progress)
+    """Close the loop over an open board, whatever program it has, and judge it by `firmware`."""
+    footprint = None if firmware.target == "native" else measure(firmware)
+    return _judge(job, policy, environment, [_Chip(board, firmware, footprint, UNKNOWN)], progress)
 
 
 def _judge(
@@ -244,23 +244,28 @@ def _judge(
     policy: Policy,
     environment: Environment,
     chips: Sequence[_Chip],
-    footprint: Footprint | None,
     progress: OnProgress | None,
 ) -> Verdict:
     """The same over one chip for all intersections or one for each."""
     line_us = line_time_us(policy, job.baud)
     most_cycles = most_decision_cycles(policy)
     links = [Link(chip.board, budget_s=job.budget_s, most_decision_cycles=most_cycles) for chip in chips]
-    greeted = (handshake_fault(link, chip.policy_sha256, job.setting) for link, chip in zip(links, chips, strict=True))
+    greeted = (handshake_fault(link, chip.firmware.policy_sha256, job.setting) for link, chip in zip(links, chips, strict=True))
     fault = next((each for each in greeted if each is not None), None)
     description = chips[0].board.description if len(chips) == 1 else f"{len(chips)} boards: {chips[0].board.description}"
     kernels = [
         chip.kernel if link.greeting is None else kernel_name(link.greeting) for link, chip in zip(links, chips, strict=True)
     ]
-    provenance = _provenance(job, policy, environment.seed, description, ", ".join(dict.fromkeys(kernels)))
+    provenance = provenance_of(job, policy, environment.seed, description, ", ".join(dict.fromkeys(kernels)))
     handshake = check_handshake(fault, policy.sha256)
     if fault is not None:
-        return Verdict([handshake], provenance, _figures(job, None, None, footprint, None))
+        return Verdict([handshake], provenance, figures_of(job, None, None, None, None))
+    identities = [
+        identity_of(link, chip.firmware, chip.footprint, ask=job.faults is None)
+        for link, chip in zip(links, chips, strict=True)
+    ]
+    foreign = next((each.why_not for each in identities if each.why_not), "")
+    footprint = None if foreign else reduce(_larger, (chip.footprint for chip in chips))
     seats = [
         Seat(links[0], number) if len(chips) == 1 else Seat(links[number], 0) for number in range(len(policy.intersections))
     ]
@@ -289,16 +294,17 @@ def _judge(
         handshake,
         check_latency(result, job.budget_s * 1e6, line_us, _slowest_cycles(links, result) / job.f_cpu_hz * 1e6),
         check_line(result, counters, injected),
-        check_flash(footprint),
-        check_ram(footprint, stack_bytes),
-        check_stack(footprint, stack_bytes),
+        check_build(identities),
+        check_flash(footprint, foreign),
+        check_ram(footprint, stack_bytes, foreign),
+        check_stack(footprint, stack_bytes, foreign),
         check_equality(result, job.logits),
         check_sweep(sweep, untried),
         check_conduct(conduct, untried),
         check_range(result, ranges),
         check_traffic(result, reference),
     ]
-    figures = _figures(job, result, reference, footprint, stack_bytes)
+    figures = figures_of(job, result, reference, footprint, stack_bytes)
     figures["link"] = asdict(counters)
     figures["faults"] = injected
     figures["range"] = expected_range(result.records)._asdict()
@@ -340,57 +346,6 @@ def _stack_mark(link: Link) -> int | None:
     if not stats.static_ram_bytes:
         return None  # a host build among the chips
     return SRAM_LIMIT_BYTES - stats.static_ram_bytes - stats.untouched_ram_bytes
-
-
-def _figures(
-    job: Job,
-    result: LoopResult | None,
-    reference: LoopResult | None,
-    footprint: Footprint | None,
-    stack_bytes: int | None,
-) -> dict[str, object]:
-    figures: dict[str, object] = {}
-    if footprint is not None:
-        figures["footprint"] = {
-            "flash_bytes": footprint.flash_bytes,
-            "static_ram_bytes": footprint.static_ram_bytes,
-            "ram_bytes": ram_bytes(footprint, stack_bytes),
-            "stack_bytes": stack_bytes,
-            "stack_bound_bytes": footprint.stack.total_bytes if footprint.stack else None,
-        }
-    if result is not None and reference is not None:
-        figures["latency"] = latency_figures(result, job.f_cpu_hz, compute_measured=job.target != "native")
-        figures["traffic"] = {
-            "average_travel_time_s": result.average_travel_time_s,
-            "throughput_veh_per_min": result.throughput_veh_per_min,
-            "reference_average_travel_time_s": reference.average_travel_time_s,
-            "decisions": len(result.records),
-            "unanswered": len(result.unanswered),
-            "unequal": len(result.unequal),
-        }
-    return figures
-
-
-def _provenance(job: Job, policy: Policy, seed: int, board: str, kernel: str) -> dict[str, object]:
-    return {
-        "tool_version": tool_version(),
-        "board": board,
-        "f_cpu_hz": job.f_cpu_hz,
-        "baud": job.baud,
-        "kernel": kernel,
-        "logits": job.logits,
-        "boards": job.boards,
-        "firmware_commit": firmware_commit(SOURCES),
-        "policy_file": str(job.policy_file),
-        "policy_sha256": policy.sha256,
-        "network": job.network.name,
-        "roadnet_sha256": file_sha256(job.network.roadnet_file),
-        "flow": job.flow,
-        "flow_sha256": file_sha256(job.network.flow_file(job.flow)),
-        "seed": seed,
-        "engine": job.engine,
-        "clearance": job.clearance or policy.clearance,
-    }
 
 
 def _report(progress: OnProgress | None, what: str, made: int, total: int) -> None:

@@ -25,6 +25,7 @@ class JobSettings:
     clearance: str | None = None  # None: the policy's own
     logits: bool = False  # fetched for every decision, not only where their CRC differs
     kernel: str = "auto"
+    watchdog: bool = True  # of the firmware; False for a bootloader that doesn't survive its resets
     min_green_s: int = 0  # kept by the chip and by the simulated lights
     boards: str = "one"  # or "per-intersection": each chip holds that intersection's policy alone
     budget_s: float = BUDGET_S  # of a decision, round trip

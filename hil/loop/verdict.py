@@ -14,6 +14,7 @@ from rich.table import Table
 from hil.build.footprint import Footprint
 from hil.loop.closed_loop import DecisionRecord, LoopResult
 from hil.loop.conduct import Conduct
+from hil.loop.identity import Identity
 from hil.loop.latency import LatencyStats
 from hil.loop.range_counts import ChipRange, RangeCount, expected_range
 from hil.loop.sweep import SweepResult
@@ -24,6 +25,8 @@ from model.policy.integer import SATURATED_LIMIT
 LATENCY_BUDGET_US = 100_000  # a decision must be in hand within 0.1 s (paper, section 4.5)
 FLASH_LIMIT_BYTES = 32_768 - 512  # ATmega328P less the Uno's bootloader
 SRAM_LIMIT_BYTES = 2_048
+
+NO_AVR = "the board is not an AVR"
 
 Outcome = Literal["pass", "fail", "not measured"]
 
@@ -130,11 +133,24 @@ def check_line(result: LoopResult, counters: Counters, injected: Mapping[str, in
     return Check("line", "fail" if wrong else "pass", measured, "no wrong phase", ", ".join(events) + remark)
 
 
-def check_flash(footprint: Footprint | None) -> Check:
-    """The firmware's code and data fit the flash that the bootloader leaves."""
+def check_build(identities: Sequence[Identity]) -> Check:
+    """Each board runs the very build that is judged. Another one is no fault, but nothing is known of its size."""
+    judged = next((each.judged for each in identities if not each.is_judged), identities[0].judged)
+    limit = f"build {judged}"
+    if judged is None:
+        return Check("build", "not measured", "-", "the one judged", NO_AVR)
+    if fault := next((each.fault for each in identities if each.fault), ""):
+        return Check("build", "fail", fault, limit)
+    if other := next((each for each in identities if not each.is_judged), None):
+        return Check("build", "not measured", "-" if other.told is None else f"build {other.told}", limit, other.why_not)
+    return Check("build", "pass", limit if len(identities) == 1 else f"{len(identities)} boards, each its own", limit)
+
+
+def check_flash(footprint: Footprint | None, why: str = "") -> Check:
+    """The firmware's code and data fit the flash that the bootloader leaves. None: not known, and `why`."""
     limit = f"<= {FLASH_LIMIT_BYTES} B"
     if footprint is None:
-        return Check("flash", "not measured", "-", limit, "the board is not an AVR")
+        return Check("flash", "not measured", "-", limit, why or NO_AVR)
     fits = footprint.flash_bytes <= FLASH_LIMIT_BYTES
     return Check("flash", "pass" if fits else "fail", f"{footprint.flash_bytes} B", limit)
 
@@ -145,11 +161,11 @@ def ram_bytes(footprint: Footprint, stack_bytes: int | None) -> int:
     return footprint.static_ram_bytes + max(bound or 0, stack_bytes or 0)
 
 
-def check_ram(footprint: Footprint | None, stack_bytes: int | None) -> Check:
-    """Static RAM and the stack fit the SRAM together."""
+def check_ram(footprint: Footprint | None, stack_bytes: int | None, why: str = "") -> Check:
+    """Static RAM and the stack fit the SRAM together. None: not known, and `why`."""
     limit = f"<= {SRAM_LIMIT_BYTES} B"
     if footprint is None:
-        return Check("RAM", "not measured", "-", limit, "the board is not an AVR")
+        return Check("RAM", "not measured", "-", limit, why or NO_AVR)
     bound = footprint.stack.total_bytes if footprint.stack else None
     used = ram_bytes(footprint, stack_bytes)
     parts = f"{footprint.static_ram_bytes} B static"
@@ -161,10 +177,10 @@ def check_ram(footprint: Footprint | None, stack_bytes: int | None) -> Check:
     return Check("RAM", outcome, f"{used} B", limit, f"{parts} + {used - footprint.static_ram_bytes} B stack{seen}")
 
 
-def check_stack(footprint: Footprint | None, stack_bytes: int | None) -> Check:
-    """The stack was never deeper than what the call graph proves."""
+def check_stack(footprint: Footprint | None, stack_bytes: int | None, why: str = "") -> Check:
+    """The stack was never deeper than what the call graph proves. None: not known, and `why`."""
     if footprint is None or footprint.stack is None or stack_bytes is None:
-        return Check("stack", "not measured", "-", "<= the proven bound", "no mark, or no AVR")
+        return Check("stack", "not measured", "-", "<= the proven bound", why or "no mark, or no AVR")
     bound = footprint.stack.total_bytes
     return Check("stack", "pass" if stack_bytes <= bound else "fail", f"{stack_bytes} B", f"<= {bound} B", "mark against proof")
 

@@ -7,7 +7,7 @@ with the CRC of its logits; the logits themselves are fetched on request.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hil.boards.base import Board
 from hil.boards.faults import BoardDied, BoardError, GarbageAnswer, LinkError, NoAnswer, WrongFirmware, WrongPolicy
@@ -19,6 +19,7 @@ from hil.wire.protocol import (
     DECIDE_REPLY_BYTES,
     HELLO_REPLY_BYTES,
     MAX_PAYLOAD_BYTES,
+    PACKED_SINCE,
     PARTS_SINCE,
     STATS_REPLY_BYTES,
     DecideReply,
@@ -84,6 +85,7 @@ class Link:
         self.greeting: HelloReply | None = None
         self._policy_sha256: str | None = None
         self._setting = Setting()
+        self._build_id: int | None = None  # of the first session
         self._known = False  # whether there has been any session
         self._noisy = False  # whether the last decision had to go in parts, and met damage there too
         self._exchanger = Exchanger(board, tries)
@@ -101,7 +103,7 @@ class Link:
         With `policy_sha256`, raises WrongPolicy unless the board holds that policy; with `setting`, WrongFirmware unless it is
         built so.
         """
-        self._policy_sha256, self._setting = policy_sha256, setting or Setting()
+        self._policy_sha256, self._setting, self._build_id = policy_sha256, setting or Setting(), None
         patience_us = self.board.boot_us if patience_s is None else patience_s * 1e6
         return self._greet(Deadline.after(self.board, patience_us), interval_us=self.board.hello_interval_us)
 
@@ -115,14 +117,13 @@ class Link:
         if not self._known:
             raise RuntimeError("no handshake yet: call hello() first")
         request = DecideRequest(values, light)
-        encoded = encode_decide(request)
         whole = Deadline.after(self.board, self.budget_s * 1e6)
         begin_us, sent_before = self.board.now_us(), self.counters.sent
         while True:
             try:
                 if self.greeting is None:
                     self._greet(whole)
-                answer = self._ask_to_decide(intersection, request, encoded, whole)
+                answer = self._ask_to_decide(intersection, request, whole)
                 break
             except LinkError as fault:
                 fault.tries = self.counters.sent - sent_before
@@ -168,6 +169,9 @@ class Link:
             raise WrongPolicy(self._policy_sha256, answer.reply.policy_sha256)
         if differences := self._setting.differences(answer.reply):
             raise WrongFirmware(differences)
+        if self._build_id not in (None, answer.reply.build_id):
+            raise WrongFirmware(["it holds another build than before"])
+        self._build_id = answer.reply.build_id
         self.greeting = answer.reply
         self._exchanger.pace.most_decision_us = self._chip_us(self.most_decision_cycles)
         self._known = True
@@ -178,9 +182,12 @@ class Link:
         assert self.greeting is not None
         return cycles / self.greeting.f_cpu_hz * 1e6 if self.greeting.f_cpu_hz else 0.0
 
-    def _ask_to_decide(self, intersection: int, request: DecideRequest, encoded: bytes, whole: Deadline) -> Answer[DecideReply]:
+    def _ask_to_decide(self, intersection: int, request: DecideRequest, whole: Deadline) -> Answer[DecideReply]:
         assert self.greeting is not None
         knows_parts = self.greeting.firmware_version >= PARTS_SINCE
+        encoded = encode_decide(request)
+        if self.greeting.firmware_version >= PACKED_SINCE:
+            encoded = min(encoded, encode_decide(replace(request, packed=True)), key=len)
         if not (knows_parts and self._noisy):
             try:
                 ask = Request(MessageType.DECIDE, intersection, encoded, decode_decide_reply, DECIDE_REPLY_BYTES)

@@ -6,7 +6,7 @@ Nothing here waits, retries or knows a port. The firmware's C codec is tested ag
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
@@ -24,10 +24,14 @@ MAX_FRAME_BYTES = HEADER_BYTES + MAX_PAYLOAD_BYTES + CRC_BYTES + 2
 
 WITH_LIGHT = 0x02  # DECIDE flags
 VALUES_WERE_PUT = 0x04
+VALUES_ARE_PACKED = 0x08
+WIDE = 255  # among packed values: an int16 follows
 
-HELLO_REPLY_BYTES, DECIDE_REPLY_BYTES, STATS_REPLY_BYTES = 48, 8, 28  # payload
+HELLO_REPLY_BYTES, DECIDE_REPLY_BYTES, STATS_REPLY_BYTES = 55, 8, 28  # payload
 DECIDE_BYTES = 4  # of a DECIDE request beside its values: flags, count, the light's state
 PARTS_SINCE = (1, 2)  # firmware version that knows PUT and GET
+PACKED_SINCE = (2, 2)  # that takes packed values, and says which build it is
+WATCHDOG_ON, FLASH_SOUND = 0x08, 0x02  # a HELLO reply's conditions
 COUNTER_MAX = 65_535  # STATS: where counters of 16 bits stop
 GREEN_S_MAX = 255  # of a light's state: this long, or longer
 
@@ -95,7 +99,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class HelloReply:
-    """The firmware's identity and settings (48 bytes). Clock and baud are 0 on the host build."""
+    """The firmware's identity and settings (55 bytes). Clock and baud are 0 on the host build, as are build and conditions."""
 
     firmware_version: tuple[int, int]
     kernel: int  # 0 portable C, 1 table, 2 unrolled
@@ -107,6 +111,9 @@ class HelloReply:
     policy_sha256: str  # hex
     reset_cause: int  # MCUSR at boot
     boot_count: int  # boots since power-on, this one included; stops at 255
+    build_id: int | None = None  # a hash of the program; None: firmware before 2.2 (48 bytes), as the next two
+    program_bytes: int | None = None
+    conditions: int | None = None  # WATCHDOG_ON | FLASH_SOUND
 
 
 @dataclass(frozen=True)
@@ -123,6 +130,7 @@ class DecideRequest:
 
     values: Sequence[int]
     light: Light | None = None  # None: the chip keeps no minimum green
+    packed: bool = False  # each value one byte where it can be, behind a base that is their least
 
 
 @dataclass(frozen=True)
@@ -167,7 +175,8 @@ class ErrorReply:
         return f"{name}, detail {self.detail}"
 
 
-_HELLO = struct.Struct("<BBBBIIBB32sBB")
+_HELLO = struct.Struct("<BBBBIIBB32sIHBBB")
+_HELLO_BEFORE_2_2 = struct.Struct("<BBBBIIBB32sBB")
 _DECIDE = struct.Struct("<BBB3sH")
 _LOGIT_BYTES = 3
 _STATS = struct.Struct("<IIHHHHHHHHHH")
@@ -208,11 +217,12 @@ def encode_decide(request: DecideRequest) -> bytes:
     count = len(request.values)
     if DECIDE_BYTES + 2 * count > MAX_PAYLOAD_BYTES:
         raise ValueError(f"a DECIDE holds at most {(MAX_PAYLOAD_BYTES - DECIDE_BYTES) // 2} values, not {count}")
-    flags = WITH_LIGHT if request.light else 0
+    flags = (WITH_LIGHT if request.light else 0) | (VALUES_ARE_PACKED if request.packed else 0)
     try:
-        payload = struct.pack(f"<BB{count}h", flags, count, *request.values)
+        values = struct.pack(f"<{count}h", *request.values)
     except struct.error as fault:
         raise ValueError(f"feature values are int16: {fault}") from None
+    payload = bytes((flags, count)) + (_pack(request.values) if request.packed else values)
     if request.light is None:
         return payload
     return payload + bytes((request.light.action, min(request.light.green_s, GREEN_S_MAX)))
@@ -220,16 +230,39 @@ def encode_decide(request: DecideRequest) -> bytes:
 
 def decode_decide(payload: bytes) -> DecideRequest:
     """The inverse of `encode_decide`. Raises MalformedFrame."""
-    light_bytes = 2 if payload[:1] and payload[0] & WITH_LIGHT else 0
-    if len(payload) < 2 or len(payload) != 2 + 2 * payload[1] + light_bytes:
+    flags = payload[0] if payload else 0
+    light_bytes, packed = 2 if flags & WITH_LIGHT else 0, bool(flags & VALUES_ARE_PACKED)
+    content = payload[2 : len(payload) - light_bytes]
+    values = _unpack_values(content, payload[1]) if packed and content else content
+    if len(payload) < 2 + packed + light_bytes or len(values) != 2 * payload[1]:
         raise MalformedFrame(f"DECIDE payload of {len(payload)} bytes")
     light = Light(*payload[-2:]) if light_bytes else None
-    return DecideRequest(struct.unpack_from(f"<{payload[1]}h", payload, 2), light)
+    return DecideRequest(struct.unpack(f"<{payload[1]}h", values), light, packed)
+
+
+def _pack(values: Sequence[int]) -> bytes:
+    """The base, int8: the least value, as far as it can be told; then a byte for each value above it, or a 255 and int16."""
+    base = max(-128, min(127, *values)) if values else 0
+    bytes_of = (bytes((v - base,)) if 0 <= v - base < WIDE else struct.pack("<Bh", WIDE, v) for v in values)
+    return struct.pack("<b", base) + b"".join(bytes_of)
+
+
+def _unpack_values(packed: bytes, count: int) -> bytes:
+    """So many values as int16, as they are without packing. Raises MalformedFrame unless they are just these bytes."""
+    (base,) = struct.unpack_from("<b", packed)
+    values, rest = bytearray(), packed[1:]
+    for _ in range(count):
+        wide = rest[:1] == bytes((WIDE,))
+        values += rest[1:3] if wide else b"".join(struct.pack("<h", base + byte) for byte in rest[:1])
+        rest = rest[3 if wide else 1 :]
+    if rest:
+        raise MalformedFrame(f"{len(rest)} bytes behind {count} packed values")
+    return bytes(values)
 
 
 def encode_decide_put(request: DecideRequest) -> tuple[bytes, bytes]:
     """Payload of a DECIDE request in parts, and the bytes to PUT before it: values and light as they stand in DECIDE."""
-    whole = encode_decide(request)
+    whole = encode_decide(replace(request, packed=False))
     head, content = whole[:2], whole[2:]
     return bytes((head[0] | VALUES_WERE_PUT, head[1])) + checksum(content).to_bytes(CRC_BYTES, "little"), content
 
@@ -272,8 +305,10 @@ def logits_checksum(logits: Sequence[int]) -> int:
 
 
 def encode_hello_reply(reply: HelloReply) -> bytes:
-    """Payload of a HELLO reply, as a fake board of the tests sends it."""
-    return _HELLO.pack(
+    """Payload of a HELLO reply, as a fake board of the tests sends it; without its end, as older firmware does."""
+    is_old = reply.build_id is None
+    build, conditions = ((), ()) if is_old else ((reply.build_id, reply.program_bytes), (reply.conditions,))
+    return (_HELLO_BEFORE_2_2 if is_old else _HELLO).pack(
         *reply.firmware_version,
         reply.kernel,
         reply.min_green_s,
@@ -282,15 +317,20 @@ def encode_hello_reply(reply: HelloReply) -> bytes:
         reply.intersections,
         reply.max_payload_bytes,
         bytes.fromhex(reply.policy_sha256),
+        *build,
         reply.reset_cause,
         reply.boot_count,
+        *conditions,
     )
 
 
 def decode_hello_reply(payload: bytes) -> HelloReply:
-    """Raises MalformedFrame unless it has 48 bytes."""
-    major, minor, kernel, green_s, f_cpu_hz, baud, held, longest, digest, cause, boots = _unpack(_HELLO, payload, "HELLO")
-    return HelloReply((major, minor), kernel, green_s, f_cpu_hz, baud, held, longest, digest.hex(), cause, boots)
+    """Raises MalformedFrame unless it has 55 bytes, or the 48 of older firmware."""
+    is_old = len(payload) == _HELLO_BEFORE_2_2.size
+    major, minor, *rest = _unpack(_HELLO_BEFORE_2_2 if is_old else _HELLO, payload, "HELLO")
+    kernel, green_s, f_cpu_hz, baud, held, longest, digest, *build, cause, boots = rest if is_old else rest[:-1]
+    told = () if is_old else (*build, rest[-1])
+    return HelloReply((major, minor), kernel, green_s, f_cpu_hz, baud, held, longest, digest.hex(), cause, boots, *told)
 
 
 def encode_decide_reply(reply: DecideReply) -> bytes:

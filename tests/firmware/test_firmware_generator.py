@@ -121,6 +121,10 @@ PROGRAM = """
     .global flash_patch, __do_copy_data, __do_clear_bss
 flash_patch:
     .word 0
+    .global firmware_self
+firmware_self:
+    .skip 6
+    .size firmware_self, 6
 __do_copy_data: __do_clear_bss:
     ret
 """

@@ -142,7 +142,7 @@ def test_the_firmware_answers_every_good_frame(answering: Board, vector: dict[st
 @pytest.mark.parametrize("vector", BAD, ids=name_of)
 def test_the_firmware_answers_every_bad_frame_with_its_error(answering: Board, vector: dict[str, Any]) -> None:
     reply = ask(answering, bytes.fromhex(vector["encoded_hex"]))
-    details = {"BAD_VERSION": 3, "TOO_LONG": 48}
+    details = {"BAD_VERSION": 3, "TOO_LONG": 55}
     expected = protocol.ErrorReply(ErrorCode[vector["error"]], details.get(vector["error"], 0))
     assert reply.type == MessageType.ERROR
     assert decode_error_reply(reply.payload) == expected

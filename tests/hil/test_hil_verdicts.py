@@ -192,10 +192,10 @@ def test_the_provenance_names_the_kernel_that_runs(crossing: Job, board: str, as
 def test_wrong_policy_on_the_board_fails_the_handshake(crossing: Job, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     write_random_policy(other)
-    firmware, footprint = build(replace(crossing, policy_file=other))
+    firmware, _ = build(replace(crossing, policy_file=other))
     policy = load_policy(crossing.policy_file)
     with open_board("simavr", firmware, f_cpu_hz=crossing.f_cpu_hz, baud=crossing.baud) as board:
-        verdict = judge(crossing, policy, crossing.environment(policy), board, footprint)
+        verdict = judge(crossing, policy, crossing.environment(policy), board, build(crossing)[0])
     assert failed(verdict) == {"handshake"}
     assert "WrongPolicy" in verdict.check("handshake").measured
     assert verdict.provenance["kernel"] == "unknown"
@@ -213,10 +213,10 @@ def test_a_board_built_with_other_settings_fails_the_handshake(crossing: Job, bu
     """Its cycles would be turned into the wrong milliseconds."""
     job = replace(crossing, f_cpu_hz=8_000_000, kernel="table")
     board = replace(job, **built)  # type: ignore[arg-type]
-    firmware, footprint = build(board)
+    firmware, _ = build(board)
     policy = load_policy(job.policy_file)
     with open_board("simavr", firmware, f_cpu_hz=board.f_cpu_hz, baud=board.baud) as opened:
-        verdict = judge(job, policy, job.environment(policy), opened, footprint)
+        verdict = judge(job, policy, job.environment(policy), opened, build(job)[0])
     assert [(check.name, check.outcome) for check in verdict.checks] == [("handshake", "fail")]
     assert "WrongFirmware" in verdict.check("handshake").measured and fault in verdict.check("handshake").measured
 

@@ -20,6 +20,7 @@ from hil.wire.protocol import (
     FrameError,
     FrameSplitter,
     HelloReply,
+    Light,
     MalformedFrame,
     MessageType,
     StatsReply,
@@ -149,6 +150,39 @@ def test_the_hello_reply_byte_by_byte() -> None:
     digest = bytes(range(32)).hex()
     assert reply == HelloReply((1, 2), 3, 4, 16_000_000, 115_200, 5, 60, digest, 7, 10)
     assert protocol.encode_hello_reply(reply) == payload
+
+
+def test_the_hello_reply_of_firmware_2_2_byte_by_byte() -> None:
+    head = bytes((2, 2, 3, 4)) + b"\x00\x24\xf4\x00" + b"\x00\xc2\x01\x00" + bytes((5, 60)) + bytes(range(32))
+    payload = head + b"\x78\x56\x34\x12" + b"\xf8\x32" + b"\x07\x0a" + b"\x0a"
+    reply = protocol.decode_hello_reply(payload)
+    assert (reply.build_id, reply.program_bytes) == (0x12345678, 13_048)
+    assert (reply.reset_cause, reply.boot_count) == (7, 10)
+    assert reply.conditions == protocol.WATCHDOG_ON | protocol.FLASH_SOUND
+    assert protocol.encode_hello_reply(reply) == payload
+    with pytest.raises(MalformedFrame):
+        protocol.decode_hello_reply(payload[:-1])
+
+
+def test_packed_values_byte_by_byte() -> None:
+    """A base, int8, a byte above it for each value, and int16 behind a 255 where that doesn't reach."""
+    assert protocol.encode_decide(DecideRequest([-3, 0, 251], packed=True)) == b"\x08\x03\xfd\x00\x03\xfe"
+    assert protocol.encode_decide(DecideRequest([-3, 252, 300], packed=True)) == b"\x08\x03\xfd\x00\xff\xfc\x00\xff\x2c\x01"
+    with_light = DecideRequest([7, -32768], Light(2, 9), packed=True)
+    assert protocol.encode_decide(with_light) == b"\x0a\x02\x80\x87\xff\x00\x80\x02\x09"
+
+
+@given(
+    st.lists(st.one_of(st.integers(-130, 130), st.integers(-(1 << 15), (1 << 15) - 1)), max_size=60),
+    st.one_of(st.none(), st.builds(Light, st.integers(0, 255), st.integers(0, 255))),
+)
+def test_packed_requests_round_trip(values: list[int], light: Light | None) -> None:
+    request = DecideRequest(tuple(values), light, packed=True)
+    payload = protocol.encode_decide(request)
+    assert protocol.decode_decide(payload) == request
+    for other in (payload + b"\x00", payload[:-1]):
+        with pytest.raises(MalformedFrame):
+            protocol.decode_decide(other)
 
 
 def test_the_stats_reply_byte_by_byte() -> None:

@@ -8,6 +8,7 @@
 
 void board_start(void) {
     LED_DIRECTION |= _BV(LED_BIT);
+    TIMER_MODE = TIMER_PLAIN;
     TIMER_CONTROL = TIMER_RUN;
     TIMER_INTERRUPTS = TIMER_OVERFLOW_INTERRUPT;
     SMCR = SLEEP_MODE_IDLE | _BV(SE); /* enables sleep instructions, for good */

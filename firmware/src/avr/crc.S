@@ -1,5 +1,7 @@
 /* The CRC on the chip, as crc.h has it: of a byte, of bytes in RAM, and of the program in flash. */
 #include "crc.h"
+#include "flash_check.h"
+#include "hardware.h"
 
 /* crc r25:r24 and byte r22; beside the result, crc_update changes r0 alone: the rest of the assembly relies on that */
     .section .text.crc_update, "ax", @progbits
@@ -42,11 +44,6 @@ crc_of:
 2:  ret
 
 /* Takes 32 cycles a byte: 31 ms for 15 KB at 16 MHz. What the line receives meanwhile waits in its ring. */
-    .section .bss.flash_fault, "aw", @nobits
-    .global flash_fault
-flash_fault:
-    .skip 1
-
     .section .text.flash_check, "ax", @progbits
     .global flash_check
     .type flash_check, @function
@@ -63,5 +60,9 @@ flash_check:
     cpc r31, r23
     brne 1b
     or r24, r25
-    sts flash_fault, r24
-    ret
+    brne 2f
+    lds r24, WATCHDOG_CONTROL
+    andi r24, WATCHDOG_IS_ON
+    ori r24, FLASH_SOUND
+    sts boot+2, r24
+2:  ret

@@ -12,9 +12,9 @@
 #include "uart_rings.h"
 
     .section .bss.boot, "aw", @nobits
-    .global boot /* reset cause, and boots since power-on; the count is valid while boot_count_check is its complement */
+    .global boot /* struct boot of board.h; the count of boots is valid while boot_count_check is its complement */
 boot:
-    .skip 2
+    .skip 3
 boot_count_check:
     .skip 1
 
@@ -65,9 +65,9 @@ __vectors:
     in r16, _SFR_IO_ADDR(MCUSR)
     out _SFR_IO_ADDR(MCUSR), r1 /* as long as WDRF is set the watchdog can't be set */
     ldi r24, _BV(WDCE) | _BV(WDE)
-    sts WDTCSR, r24 /* opens four cycles in which it may be changed */
-    ldi r24, WATCHDOG_ON
-    sts WDTCSR, r24
+    sts WATCHDOG_CONTROL, r24 /* opens four cycles in which it may be changed */
+    ldi r24, WATCHDOG_SETTING
+    sts WATCHDOG_CONTROL, r24
     wdr
     lds r17, boot+1
     lds r24, boot_count_check

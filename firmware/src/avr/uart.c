@@ -16,5 +16,6 @@ volatile struct uart_counters uart_counters;
 void uart_start(void) {
     UART_STATUS = UART_DOUBLE_SPEED != 0 ? _BV(U2X0) : 0; /* before the divisor: simavr fixes the rate there */
     UART_DIVISOR = (uint16_t)UART_UBRR;
-    UART_CONTROL = UART_LISTENING; /* 8N1 is what the format register resets to */
+    UART_FORMAT = UART_8N1; /* a bootloader may have left another */
+    UART_CONTROL = UART_LISTENING;
 }
