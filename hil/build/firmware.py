@@ -33,6 +33,7 @@ COMPILERS = {
     "uno_system": ("avr-gcc", "gcc-avr binutils-avr avr-libc"),
     "native": ("gcc", "gcc libc6-dev"),
 }  # target: program that must be on PATH, Debian packages that bring it
+NO_WATCHDOG = "-DTL_NO_WATCHDOG"  # a hang lasts until the power goes: for bootloaders that a watchdog's reset would hang
 OUTPUT_LINES = 30  # shown of a failed build
 
 
@@ -88,13 +89,12 @@ def build_firmware(
     baud: int = 115_200,
     kernel: str = "auto",
     min_green_s: int = 0,
-    watchdog: bool = True,
     build_dir: Path | None = None,
     extra_flags: Sequence[str] = (),
 ) -> Firmware:
     """The firmware with this policy inside. The target "native" has only the portable C; `min_green_s` (0..255) is the minimum
-    green that the chip keeps where requests carry the light's state; without `watchdog` a hang lasts until the power goes, for
-    bootloaders that don't survive one. `extra_flags` go to the compiler (tests: firmware/include/faults.h).
+    green that the chip keeps where requests carry the light's state. `extra_flags` go to the compiler (NO_WATCHDOG; tests:
+    firmware/include/faults.h).
 
     InputError for a policy that can't become firmware, a baud rate out of reach, a compiler that is missing;
     BuildError if compiling fails.
@@ -108,9 +108,7 @@ def build_firmware(
         divisor(f_cpu_hz, baud)
     compiler = _compiler_version(target)
     build_dir = (build_dir or default_build_dir()).resolve()
-    off = () if watchdog else ("no watchdog",)
-    settings = (target, str(f_cpu_hz), str(baud), kernel, str(min_green_s), *off, compiler, *extra_flags)
-    key = _content_hash(policy_file, *settings)
+    key = _content_hash(policy_file, target, str(f_cpu_hz), str(baud), kernel, str(min_green_s), compiler, *extra_flags)
     folder = build_dir / f"{target}-{key[:16]}"
     if not folder.is_dir():
         variables = {
@@ -120,7 +118,6 @@ def build_firmware(
             "TINYLIGHT_BAUD": str(baud),
             "TINYLIGHT_KERNEL": kernel,
             "TINYLIGHT_MIN_GREEN_S": str(min_green_s),
-            "TINYLIGHT_WATCHDOG": "on" if watchdog else "off",
             "PLATFORMIO_BUILD_FLAGS": " ".join(extra_flags),
         }
         _build(folder, target, variables, named)

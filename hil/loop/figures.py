@@ -1,21 +1,17 @@
 """What stands beside a verdict: the figures behind its checks, and what it applies to."""
 
-from typing import TYPE_CHECKING
-
 from hil.build.footprint import Footprint
 from hil.build.project import SOURCES
 from hil.build.provenance import firmware_commit
 from hil.loop.closed_loop import LoopResult
+from hil.loop.job_spec import Job
 from hil.loop.verdict import latency_figures, ram_bytes
 from model.policy.file import Policy
 from model.policy.provenance import file_sha256, tool_version
 
-if TYPE_CHECKING:
-    from hil.loop.job import Job
-
 
 def figures_of(
-    job: "Job",
+    job: Job,
     result: LoopResult | None,
     reference: LoopResult | None,
     footprint: Footprint | None,
@@ -44,7 +40,7 @@ def figures_of(
     return figures
 
 
-def provenance_of(job: "Job", policy: Policy, seed: int, board: str, kernel: str) -> dict[str, object]:
+def provenance_of(job: Job, policy: Policy, seed: int, board: str, kernel: str) -> dict[str, object]:
     """What was run, on what, with which files. `seed`: of the traffic; `board`: its description."""
     return {
         "tool_version": tool_version(),

@@ -4,20 +4,20 @@ import contextlib
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
-from hil.boards import EMULATED, Board, SerialBoard, open_board, require_board
-from hil.build.firmware import Firmware, Target, build_firmware
+from hil.boards import EMULATED, Board, SerialBoard, open_board
+from hil.build.firmware import NO_WATCHDOG, Firmware, build_firmware
 from hil.build.footprint import Footprint, measure
 from hil.loop.closed_loop import DecisionRecord, LoopResult, Seat, run_closed_loop, run_reference
 from hil.loop.conduct import run_conduct
 from hil.loop.faults_on_purpose import FaultyBoard
 from hil.loop.figures import figures_of, provenance_of
 from hil.loop.identity import identity_of
-from hil.loop.job_settings import JobSettings
+from hil.loop.job_spec import Job
 from hil.loop.latency import line_time_us, most_decision_cycles
 from hil.loop.range_counts import chip_range, expected_range, read_range
 from hil.loop.sweep import run_sweep
@@ -40,60 +40,20 @@ from hil.loop.verdict import (
     check_traffic,
 )
 from hil.wire.exchange import Counters
-from hil.wire.expected_firmware import Setting, kernel_name
+from hil.wire.expected_firmware import kernel_name
 from hil.wire.link import Link, LinkError
 from hil.wire.probe import handshake_fault
 from hil.words import counted
-from model import pretrained_policy
-from model.policy.agent import check_policy_fits, kept_features
+from model.policy.agent import check_policy_fits
 from model.policy.file import Policy, load_policy, save_policy
 from streetflow.control.environment import Environment
 from streetflow.errors import FieldError
-from streetflow.networks.catalogue import Network, default_seed, find_network
+from streetflow.networks.catalogue import default_seed
+
+__all__ = ["Job", "OnProgress", "build", "fits", "judge", "judge_fit", "run_job"]
 
 OnProgress = Callable[[str, int, int], None]  # what is being done, decisions made, decisions in all
 UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True)
-class Job(JobSettings):
-    """The job: a network's flow, decided by a policy on a board."""
-
-    network: Network
-    flow: int
-    policy_file: Path
-
-    @classmethod
-    def named(cls, network: str, flow: int, policy_file: Path | None, **options: object) -> "Job":
-        """A job on a network found by its name, with the network's trained policy unless a file is given. InputError where
-        there is no such network or policy; FieldError, before those are looked for, for an impossible setting."""
-        settings = JobSettings(**options)  # type: ignore[arg-type]
-        for board in settings.board_names:
-            require_board(board)
-        if policy_file is not None:
-            load_policy(policy_file)
-        return cls(find_network(network), flow, policy_file or trained_policy(network), **vars(settings))
-
-    @property
-    def target(self) -> Target:
-        """PlatformIO environment that the firmware is built in."""
-        return "native" if self.board == "host" else "uno_system"
-
-    @property
-    def setting(self) -> Setting:
-        """What the board's firmware must report about itself."""
-        kernel = None if self.kernel == "auto" else self.kernel
-        return Setting(self.f_cpu_hz, self.baud, kernel, self.min_green_s or None)
-
-    def environment(self, policy: Policy) -> Environment:
-        return Environment(
-            self.network,
-            self.flow,
-            engine=self.engine,
-            features=kept_features(policy, str(self.policy_file)),
-            clearance=self.clearance or policy.clearance,
-            min_green_s=self.min_green_s,
-        )
 
 
 class _Chip(NamedTuple):
@@ -103,15 +63,6 @@ class _Chip(NamedTuple):
     firmware: Firmware
     footprint: Footprint | None
     kernel: str
-
-
-def trained_policy(network: str) -> Path:
-    """The network's pretrained policy. UnknownNetwork where the name may be mistyped, InputError where there is none."""
-    try:
-        return pretrained_policy(network)
-    except FileNotFoundError as fault:
-        find_network(network)
-        raise FieldError("policy_file", f"{fault}; name a policy file, or train one with `tinylight train`") from None
 
 
 def build(job: Job) -> tuple[Firmware, Footprint | None]:
@@ -130,8 +81,7 @@ def build(job: Job) -> tuple[Firmware, Footprint | None]:
         baud=job.baud,
         kernel=job.kernel,
         min_green_s=job.min_green_s,
-        watchdog=job.watchdog,
-        extra_flags=job.firmware_flags,
+        extra_flags=(*job.firmware_flags, *(() if job.watchdog else (NO_WATCHDOG,))),
     )
     return firmware, None if job.target == "native" else measure(firmware)
 

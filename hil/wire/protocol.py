@@ -13,6 +13,8 @@ from typing import Any
 from cobs import cobs
 from fastcrc import crc16
 
+from hil.wire.packing import pack, unpack
+
 VERSION = 3
 DELIMITER = b"\x00"
 HEADER_BYTES = 4  # version, type, sequence, intersection
@@ -25,7 +27,6 @@ MAX_FRAME_BYTES = HEADER_BYTES + MAX_PAYLOAD_BYTES + CRC_BYTES + 2
 WITH_LIGHT = 0x02  # DECIDE flags
 VALUES_WERE_PUT = 0x04
 VALUES_ARE_PACKED = 0x08
-WIDE = 255  # among packed values: an int16 follows
 
 HELLO_REPLY_BYTES, DECIDE_REPLY_BYTES, STATS_REPLY_BYTES = 55, 8, 28  # payload
 DECIDE_BYTES = 4  # of a DECIDE request beside its values: flags, count, the light's state
@@ -222,7 +223,7 @@ def encode_decide(request: DecideRequest) -> bytes:
         values = struct.pack(f"<{count}h", *request.values)
     except struct.error as fault:
         raise ValueError(f"feature values are int16: {fault}") from None
-    payload = bytes((flags, count)) + (_pack(request.values) if request.packed else values)
+    payload = bytes((flags, count)) + (pack(request.values) if request.packed else values)
     if request.light is None:
         return payload
     return payload + bytes((request.light.action, min(request.light.green_s, GREEN_S_MAX)))
@@ -233,31 +234,14 @@ def decode_decide(payload: bytes) -> DecideRequest:
     flags = payload[0] if payload else 0
     light_bytes, packed = 2 if flags & WITH_LIGHT else 0, bool(flags & VALUES_ARE_PACKED)
     content = payload[2 : len(payload) - light_bytes]
-    values = _unpack_values(content, payload[1]) if packed and content else content
+    try:
+        values = unpack(content, payload[1]) if packed and content else content
+    except ValueError as fault:
+        raise MalformedFrame(str(fault)) from None
     if len(payload) < 2 + packed + light_bytes or len(values) != 2 * payload[1]:
         raise MalformedFrame(f"DECIDE payload of {len(payload)} bytes")
     light = Light(*payload[-2:]) if light_bytes else None
     return DecideRequest(struct.unpack(f"<{payload[1]}h", values), light, packed)
-
-
-def _pack(values: Sequence[int]) -> bytes:
-    """The base, int8: the least value, as far as it can be told; then a byte for each value above it, or a 255 and int16."""
-    base = max(-128, min(127, *values)) if values else 0
-    bytes_of = (bytes((v - base,)) if 0 <= v - base < WIDE else struct.pack("<Bh", WIDE, v) for v in values)
-    return struct.pack("<b", base) + b"".join(bytes_of)
-
-
-def _unpack_values(packed: bytes, count: int) -> bytes:
-    """So many values as int16, as they are without packing. Raises MalformedFrame unless they are just these bytes."""
-    (base,) = struct.unpack_from("<b", packed)
-    values, rest = bytearray(), packed[1:]
-    for _ in range(count):
-        wide = rest[:1] == bytes((WIDE,))
-        values += rest[1:3] if wide else b"".join(struct.pack("<h", base + byte) for byte in rest[:1])
-        rest = rest[3 if wide else 1 :]
-    if rest:
-        raise MalformedFrame(f"{len(rest)} bytes behind {count} packed values")
-    return bytes(values)
 
 
 def encode_decide_put(request: DecideRequest) -> tuple[bytes, bytes]:

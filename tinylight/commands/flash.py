@@ -44,7 +44,7 @@ def flash(
     from hil.boards.port_trouble import require_port
     from hil.build.firmware import build_firmware, require_kernel
     from hil.build.footprint import measure
-    from hil.loop.job import trained_policy
+    from hil.loop.job_spec import trained_policy
     from hil.loop.verdict import FLASH_LIMIT_BYTES, SRAM_LIMIT_BYTES, ram_bytes
     from hil.wire.expected_firmware import require_possible
     from model.policy.file import load_policy

@@ -39,7 +39,7 @@ def size(
     from hil.build.firmware import build_firmware, require_kernel
     from hil.build.footprint import measure
     from hil.build.size_change import read_sizes, size_table
-    from hil.loop.job import trained_policy
+    from hil.loop.job_spec import trained_policy
     from hil.loop.verdict import FLASH_LIMIT_BYTES, SRAM_LIMIT_BYTES, ram_bytes
     from hil.wire.expected_firmware import require_possible
     from model.policy.covered import covered_ranges

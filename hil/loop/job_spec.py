@@ -1,0 +1,65 @@
+"""The job as it is asked for: which network's flow is decided by which policy, on which board, how."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hil.boards import require_board
+from hil.build.firmware import Target
+from hil.loop.job_settings import JobSettings
+from hil.wire.expected_firmware import Setting
+from model import pretrained_policy
+from model.policy.agent import kept_features
+from model.policy.file import Policy, load_policy
+from streetflow.control.environment import Environment
+from streetflow.errors import FieldError
+from streetflow.networks.catalogue import Network, find_network
+
+
+@dataclass(frozen=True)
+class Job(JobSettings):
+    """The job: a network's flow, decided by a policy on a board."""
+
+    network: Network
+    flow: int
+    policy_file: Path
+
+    @classmethod
+    def named(cls, network: str, flow: int, policy_file: Path | None, **options: object) -> "Job":
+        """A job on a network found by its name, with the network's trained policy unless a file is given. InputError where
+        there is no such network or policy; FieldError, before those are looked for, for an impossible setting."""
+        settings = JobSettings(**options)  # type: ignore[arg-type]
+        for board in settings.board_names:
+            require_board(board)
+        if policy_file is not None:
+            load_policy(policy_file)
+        return cls(find_network(network), flow, policy_file or trained_policy(network), **vars(settings))
+
+    @property
+    def target(self) -> Target:
+        """PlatformIO environment that the firmware is built in."""
+        return "native" if self.board == "host" else "uno_system"
+
+    @property
+    def setting(self) -> Setting:
+        """What the board's firmware must report about itself."""
+        kernel = None if self.kernel == "auto" else self.kernel
+        return Setting(self.f_cpu_hz, self.baud, kernel, self.min_green_s or None)
+
+    def environment(self, policy: Policy) -> Environment:
+        return Environment(
+            self.network,
+            self.flow,
+            engine=self.engine,
+            features=kept_features(policy, str(self.policy_file)),
+            clearance=self.clearance or policy.clearance,
+            min_green_s=self.min_green_s,
+        )
+
+
+def trained_policy(network: str) -> Path:
+    """The network's pretrained policy. UnknownNetwork where the name may be mistyped, InputError where there is none."""
+    try:
+        return pretrained_policy(network)
+    except FileNotFoundError as fault:
+        find_network(network)
+        raise FieldError("policy_file", f"{fault}; name a policy file, or train one with `tinylight train`") from None
