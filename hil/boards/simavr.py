@@ -20,6 +20,7 @@ from streetflow.errors import InputError
 PART = "atmega328p"
 PAINT = 0xC5  # the firmware's start-up code fills the RAM between statics and stack with it
 READ_CAPACITY_BYTES = 1024
+SELF = "firmware_self"  # what HELLO is answered from
 ENDLESS_LOOP = "__stop_program"  # of start.S; avr-libc has it too, where exit() ends
 RECEIVER_ON_US = 100_000  # a firmware without bootloader has its UART running long before
 FROM_THE_SHOP = ElfImage(((0, b"\xff\xcf"),), {})  # rjmp to itself; the CPU would run through an empty flash in circles
@@ -125,10 +126,19 @@ class SimavrBoard(Board):
 
     def hang(self) -> None:
         """A glitch throws the program into an endless loop with interrupts off; only the watchdog ends it."""
-        address = self._image.symbols.get(ENDLESS_LOOP)
-        if address is None:
-            raise InputError(self.elf or "firmware", "", f"has no symbol {ENDLESS_LOOP}, the loop to hang in")
-        self._library.tl_jump(self._open(), address)
+        self._library.tl_jump(self._open(), self._symbol(ENDLESS_LOOP))
+
+    def damage_flash(self) -> None:
+        """Flips a bit in flash, of what HELLO tells, until `mend_flash`: the check at the next start should find that."""
+        place = self._symbol(SELF) + 20
+        for address, content in self._image.chunks:
+            damaged = bytearray(content)
+            if address <= place < address + len(content):
+                damaged[place - address] ^= 0x10
+            self._load([(address, bytes(damaged))])
+
+    def mend_flash(self) -> None:
+        self._load(self._image.chunks)
 
     def swap(self, elf: Path) -> None:
         """Puts another program into flash, as if the chip had been flashed in mid-run; it starts at once."""
@@ -200,6 +210,12 @@ class SimavrBoard(Board):
         }
         found += [f"{count} {what}" for what, count in counts.items() if count]
         return ", ".join(found)
+
+    def _symbol(self, name: str) -> int:
+        address = self._image.symbols.get(name)
+        if address is None:
+            raise InputError(self.elf or "firmware", "", f"has no symbol {name}: is it another firmware?")
+        return address
 
     def _set_rate(self, baud: int) -> None:
         self.baud = baud

@@ -4,38 +4,47 @@ Each point is tried with frames of its own before the traffic: a right decision 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from hil.boards.base import ExchangeTiming
+from hil.loop.asking import Asker, NoReplyError, not_refused
 from hil.loop.closed_loop import Seat
 from hil.loop.sweep_inputs import sweep_of
-from hil.wire.link import Link, LinkError
+from hil.loop.upsets import upsets
+from hil.wire.link import LinkError
+from hil.wire.packing import WIDE
+from hil.wire.parts import PART_BYTES
 from hil.wire.protocol import (
-    DECIDE_REPLY_BYTES,
+    COUNTER_MAX,
     DELIMITER,
-    FRAME_OVERHEAD_BYTES,
-    WIRE_ERRORS,
+    MAX_PAYLOAD_BYTES,
+    PACKED_SINCE,
+    PARTS_SINCE,
+    VERSION,
+    DecideReply,
     DecideRequest,
     ErrorCode,
     Frame,
-    FrameError,
-    FrameSplitter,
+    Light,
     MessageType,
     decode_decide_reply,
     decode_error_reply,
-    decode_frame,
     encode_decide,
+    encode_decide_put,
     encode_frame,
+    encode_get,
+    encode_logits,
+    encode_put,
     logits_checksum,
 )
 from hil.words import counted
 from model.policy.file import Policy
 from model.policy.integer import IntegerPolicy
 
-PATIENCE_US = 200_000  # for a first reply, beside the time of the bytes and of the inference
-QUIET_US = 20_000  # after a reply nothing more may come for so long
-SEQUENCE = 200  # of the first frame; what the link has sent before is far from it
 UNTIMED_CYCLES = 4_000  # of a response, at most, outside of what the chip's stopwatch times
+UNKNOWN_TYPE = 0x55
+
+Point = Callable[[], list[str]]  # tries it; what was wrong
 
 
 class Conduct(NamedTuple):
@@ -46,22 +55,28 @@ class Conduct(NamedTuple):
     not_tried: tuple[str, ...]
 
 
-def run_conduct(policy: Policy, seats: Sequence[Seat]) -> Conduct:
-    """Tries each board of the seats, at its first seat; each is greeted again afterwards."""
+def run_conduct(policy: Policy, seats: Sequence[Seat], *, watchdog: bool = True) -> Conduct:
+    """Tries each board of the seats, at its first seat; each is greeted again afterwards.
+
+    Args:
+        policy: what the boards hold.
+        seats: of its intersections.
+        watchdog: whether the firmware is built with its watchdog on.
+    """
     faults: list[str] = []
     tried: dict[str, None] = {}
     skipped: dict[str, None] = {}
     for number, seat in enumerate(seats):
         if all(seat.link is not other.link for other in seats[:number]):
-            trial = _Trial(seat.link, seat.number, policy, number)
-            for name, point in trial.points():
+            trial = _Trial(Asker(seat.link, seat.number), policy, number)
+            for name, point in (*trial.points(), *upsets(trial.asker, trial.decide(0).payload, watchdog=watchdog)):
                 if point is None:
                     skipped[name] = None
                     continue
                 tried[name] = None
                 try:
                     faults += [f"{name}: {fault}" for fault in point()]
-                except (LinkError, _NoReply) as fault:
+                except (LinkError, NoReplyError) as fault:
                     faults.append(f"{name}: {fault}")
             try:  # so that the link's next request can't be taken for one of these
                 seat.link.greet_again()
@@ -70,49 +85,53 @@ def run_conduct(policy: Policy, seats: Sequence[Seat]) -> Conduct:
     return Conduct(tuple(faults), tuple(tried), tuple(skipped))
 
 
-class _NoReply(Exception):
-    """Nothing that can be read has come."""
-
-
 class _Trial:
-    """One board, asked in frames that the link wouldn't send."""
+    """One board, at one of its intersections."""
 
-    def __init__(self, link: Link, intersection: int, policy: Policy, number: int) -> None:
+    def __init__(self, asker: Asker, policy: Policy, number: int) -> None:
         part = policy.intersections[number]
-        self._link, self._board, self._intersection = link, link.board, intersection
+        self.asker, self._link, self._board = asker, asker.link, asker.board
         inputs = sweep_of(part).inputs
         logits = IntegerPolicy(part).logits(inputs)
         first = int((logits != logits[0]).any(axis=1).argmax())  # an input with other logits than input 0, where there is one
-        clock_hz = link.greeting.f_cpu_hz if link.greeting is not None else 0
-        self._patience_us = PATIENCE_US + (link.most_decision_cycles / clock_hz * 1e6 if clock_hz else 0.0)
         self._values = [inputs[0].tolist(), inputs[first].tolist()]
-        self._crcs = [logits_checksum(logits[0].tolist()), logits_checksum(logits[first].tolist())]
-        self._sequence = SEQUENCE
-        self._timing: ExchangeTiming | None = None  # of the last request and its first reply
+        self._logits = [tuple(logits[0].tolist()), tuple(logits[first].tolist())]
+        self._phases = part.phases
 
-    def points(self) -> list[tuple[str, Callable[[], list[str]] | None]]:
+    def points(self) -> list[tuple[str, Point | None]]:
         """Each point with its trial; None where the board doesn't allow it."""
-        exact = self._board.clock == "cycles"
+        greeting = self._link.greeting
+        version = greeting.firmware_version if greeting is not None else (0, 0)
         return [
             ("one reply", self._one_reply),
             ("a repeat is answered from memory", self._repeat),
             ("another with its number is not", self._other_of_that_number),
             ("damage is refused", self._damage),
             ("misfits are refused", self._misfits),
-            ("the stopwatch tells the time", self._stopwatch if exact else None),
-            ("no decision without a session", self._session if exact else None),
+            ("frames that aren't requests are refused", self._no_requests),
+            ("packed values decide alike", self._packed if version >= PACKED_SINCE else None),
+            ("a decision comes in parts", self._parts if version >= PARTS_SINCE else None),
+            ("the light's state is heeded", self._light),
+            ("STATS counts what happened", self._counts),
+            ("the stopwatch tells the time", self._stopwatch if self._board.clock == "cycles" else None),
         ]
 
+    def decide(self, which: int, *, again: bool = False, light: Light | None = None, packed: bool = False) -> Frame:
+        """A request for a decision on one of the two inputs."""
+        request = DecideRequest(self._values[which], light, packed)
+        return self.asker.frame(MessageType.DECIDE, encode_decide(request), again=again)
+
     def _one_reply(self) -> list[str]:
-        frames = self._ask(self._decide(0))
+        request = self.decide(0)
+        frames = self.asker.ask_all(encode_frame(request))
         if len(frames) != 1:
             return [f"{counted(len(frames), 'reply', 'replies')} to one request"]
-        return self._wrong_decision(frames[0], 0)
+        return self._wrong_decision(self.asker.ask(self.decide(1)), 1) + self._wrong_decision(frames[0], 0)
 
     def _repeat(self) -> list[str]:
-        request = self._decide(0)
-        (first, *_), before = self._ask(request), self._link.stats()
-        (again, *_), after = self._ask(request), self._link.stats()
+        request = self.decide(0)
+        first, before = self.asker.ask(request), self._link.stats()
+        again, after = self.asker.ask(request), self._link.stats()
         faults = [] if again.payload == first.payload else ["the second answer is another one"]
         if after.decisions != before.decisions:
             faults.append(f"the chip has computed {counted(after.decisions - before.decisions, 'decision')} for it")
@@ -121,101 +140,183 @@ class _Trial:
         return faults
 
     def _other_of_that_number(self) -> list[str]:
-        """The same sequence number with another CRC is a request of its own."""
-        self._ask(self._decide(0))
-        (answer, *_) = self._ask(self._decide(1, sequence=self._sequence))
-        return self._wrong_decision(answer, 1)
+        """The same sequence number with another CRC is a request of its own; so is one after a HELLO."""
+        request = self.decide(0)
+        self.asker.ask(request)
+        faults = self._wrong_decision(self.asker.ask(self.decide(1, again=True)), 1)
+        request = self.decide(0)
+        self.asker.ask(request)
+        self.asker.hello()
+        before = self._link.stats().decisions
+        self.asker.ask(request)
+        if self._link.stats().decisions != before + 1:
+            faults.append("a session's request is answered from the memory of the session before")
+        return faults
 
     def _damage(self) -> list[str]:
         """A bit flipped, and the CRC left as it was."""
         before = self._link.stats().decisions
-        encoded = bytearray(encode_frame(self._decide(0))[: -len(DELIMITER)])
+        encoded = bytearray(encode_frame(self.decide(0))[: -len(DELIMITER)])
         place = max(place for place, byte in enumerate(encoded[:-3]) if byte ^ 0x10 and place > 4)
         encoded[place] ^= 0x10
-        (answer, *_) = self._ask_bytes(bytes(encoded) + DELIMITER)
-        faults = self._not_refused(answer, (ErrorCode.BAD_CRC, ErrorCode.MALFORMED))
+        (answer, *_) = self.asker.ask_all(bytes(encoded) + DELIMITER)
+        faults = not_refused(answer, (ErrorCode.BAD_CRC, 0), (ErrorCode.MALFORMED, 0))
         if (more := self._link.stats().decisions - before) > 0:
             faults.append(f"the chip has computed {counted(more, 'decision')} from it")
         return faults
 
     def _misfits(self) -> list[str]:
-        """An intersection that the chip doesn't hold, and a number of values that the intersection doesn't take."""
-        self._sequence += 1
-        payload = encode_decide(DecideRequest(self._values[0]))
+        """An intersection that the chip doesn't hold, a number of values that it doesn't take, and a phase that it hasn't."""
+        held = self._link.greeting.intersections if self._link.greeting is not None else None
+        payload, asker = self.decide(0).payload, self.asker
+        faults = not_refused(
+            asker.ask(replace(asker.frame(MessageType.DECIDE, payload), intersection=255)), (ErrorCode.BAD_INTERSECTION, held)
+        )
+        right = ErrorCode.BAD_LENGTH, len(payload)
+        for values in (self._values[0][:-1], [*self._values[0][:-1]] * 2):
+            request = encode_decide(DecideRequest(values[: (MAX_PAYLOAD_BYTES - 4) // 2]))
+            if len(request) <= self._max_payload and len(request) != len(payload):
+                faults += not_refused(asker.ask(asker.frame(MessageType.DECIDE, request)), right)
+        miscounted = bytes((payload[0], payload[1] - 1)) + payload[2:]
+        faults += not_refused(asker.ask(asker.frame(MessageType.DECIDE, miscounted)), right)
+        light = Light(len(self._phases), 255)
+        return faults + not_refused(asker.ask(self.decide(0, light=light)), (ErrorCode.BAD_PHASE, len(self._phases)))
+
+    def _no_requests(self) -> list[str]:
+        """An unknown type, another version, too long and too short a frame, and a payload where none belongs."""
+        asker = self.asker
+        faults = not_refused(asker.ask(asker.frame(UNKNOWN_TYPE)), (ErrorCode.UNKNOWN_TYPE, UNKNOWN_TYPE))
+        newer = replace(asker.frame(MessageType.STATS), version=VERSION + 1)
+        faults += not_refused(asker.ask(newer), (ErrorCode.BAD_VERSION, VERSION))
+        for kind in (MessageType.HELLO, MessageType.STATS):
+            faults += not_refused(asker.ask(asker.frame(kind, b"\1")), (ErrorCode.BAD_LENGTH, 0))
+        (short, *_) = asker.ask_all(b"\x03\x01\x01" + DELIMITER)
+        faults += not_refused(short, (ErrorCode.MALFORMED, 0))
+        if self._max_payload < MAX_PAYLOAD_BYTES:
+            long = asker.frame(MessageType.STATS, bytes(range(1, self._max_payload + 2)))
+            faults += not_refused(asker.ask(long), (ErrorCode.TOO_LONG, self._max_payload))
+        return faults
+
+    def _packed(self) -> list[str]:
+        """Each input whole and packed, with the light's state and without; and packed values that don't end as they should."""
+        faults, asker = [], self.asker
+        for which in (0, 1):
+            for light in (None, Light(0, 255)):
+                faults += self._wrong_decision(asker.ask(self.decide(which, light=light)), which)
+                request = self.decide(which, light=light, packed=True)
+                if len(request.payload) <= self._max_payload:
+                    faults += self._wrong_decision(asker.ask(request), which)
+        wide = b"".join(bytes((WIDE,)) + value.to_bytes(2, "little", signed=True) for value in self._values[1])
+        payload = bytes((0x08, len(self._values[1]), 0x80)) + wide
+        if len(payload) <= self._max_payload:
+            faults += self._wrong_decision(asker.ask(asker.frame(MessageType.DECIDE, payload)), 1)
+        whole = self.decide(0, packed=True).payload
+        right = ErrorCode.BAD_LENGTH, len(encode_decide(DecideRequest(self._values[0])))
+        fitting = [wrong for wrong in (whole[:-1], whole + b"\1", whole[:2]) if len(wrong) <= self._max_payload]
+        for wrong in fitting:
+            faults += not_refused(asker.ask(asker.frame(MessageType.DECIDE, wrong)), right)
+        return faults
+
+    def _parts(self) -> list[str]:
+        """Values put piece by piece, the decision on them, its logits fetched; and what doesn't fit any of that."""
+        faults, asker = [], self.asker
+        for which in (0, 1):
+            head, content = encode_decide_put(DecideRequest(self._values[which]))
+            for begin in range(0, len(content), PART_BYTES):
+                self._answered(asker.frame(MessageType.PUT, encode_put(begin, content[begin : begin + PART_BYTES])))
+            wrong_crc = head[:-1] + bytes((head[-1] ^ 1,))
+            faults += not_refused(asker.ask(asker.frame(MessageType.DECIDE, wrong_crc)), (ErrorCode.BAD_PARTS, 0))
+            faults += self._wrong_decision(asker.ask(request := asker.frame(MessageType.DECIDE, head)), which)
+            faults += self._wrong_decision(asker.ask(request), which)
+            logits = encode_logits(self._logits[which])
+            sequence, room = asker.sequence, len(logits)
+            fetched = self._answered(asker.frame(MessageType.GET, encode_get(sequence, 0, room)))
+            end = self._answered(asker.frame(MessageType.GET, encode_get(sequence, room - 2, 2)))
+            if (fetched, end) != (logits, logits[-2:]):
+                faults.append("GET brings other logits")
+            for payload, right in (
+                (encode_get(sequence, room - 1, 2), (ErrorCode.BAD_LENGTH, room)),
+                (encode_get(sequence, 0, room + 1), (ErrorCode.BAD_LENGTH, room)),
+                (encode_get(sequence, 0, 1) + b"\1", (ErrorCode.BAD_LENGTH, 3)),
+                (encode_get((sequence + 1) % 256, 0, 1), (ErrorCode.BAD_PARTS, 0)),
+            ):
+                faults += not_refused(asker.ask(asker.frame(MessageType.GET, payload)), right)
+        again, beyond = encode_decide_put(DecideRequest(self._values[0]))[0], encode_put(255, b"\1\1")
+        faults += not_refused(asker.ask(asker.frame(MessageType.DECIDE, again)), (ErrorCode.BAD_PARTS, 0))
+        return faults + not_refused(asker.ask(asker.frame(MessageType.PUT, beyond)), (ErrorCode.BAD_LENGTH, None))
+
+    def _light(self) -> list[str]:
+        """A light keeps its phase before its minimum green is over, and not any longer."""
+        greeting, faults = self._link.greeting, []
+        least_s = greeting.min_green_s if greeting is not None else 0
+        free = int(max(range(len(self._logits[0])), key=self._logits[0].__getitem__))
+        other = (free + 1) % len(self._phases)
+        cases = [(other, least_s, free), (other, 255, free), (free, 0, free)]
+        if least_s:
+            cases += [(other, 0, other), (other, least_s - 1, other)]
+        for shown, green_s, right in cases:
+            answer = self._decision(self.asker.ask(self.decide(0, light=Light(shown, green_s))))
+            if (answer.action, answer.phase) != (right, self._phases[right]):
+                faults.append(f"action {answer.action} for {right}, {other} having been green for {green_s} s")
+        return faults
+
+    def _counts(self) -> list[str]:
+        """What STATS counts, by how much, of one frame of each kind."""
+        asker = self.asker
+        before = self._link.stats()
+        asker.ask(self.decide(0))
+        asker.ask(asker.frame(UNKNOWN_TYPE))
+        encoded = bytearray(encode_frame(asker.frame(UNKNOWN_TYPE)))
+        encoded[-2] ^= 0x40 if encoded[-2] != 0x40 else 0x20
+        asker.ask_all(bytes(encoded))
+        asker.ask_all(b"\x03\x01\x01" + DELIMITER)
+        after = self._link.stats()
         faults = []
-        beyond = Frame(MessageType.DECIDE, self._sequence, 255, payload)
-        (answer, *_) = self._ask(beyond)
-        faults += self._not_refused(answer, (ErrorCode.BAD_INTERSECTION,))
-        short = encode_decide(DecideRequest(self._values[0][:-1]))
-        (answer, *_) = self._ask(Frame(MessageType.DECIDE, self._sequence, self._intersection, short))
-        return faults + self._not_refused(answer, (ErrorCode.BAD_LENGTH,))
+        for name, more in (
+            ("decisions", 1), ("good_frames", 3), ("crc_errors", 1), ("malformed_frames", 1),
+            ("repeats_served", 0), ("ring_overruns", 0), ("uart_errors", 0),
+        ):  # fmt: skip
+            begun, ended = getattr(before, name), getattr(after, name)
+            if ended - begun != more and ended < COUNTER_MAX:
+                faults.append(f"{name} grew by {ended - begun}, where {more} is right")
+        return faults
 
     def _stopwatch(self) -> list[str]:
-        """What the chip times is nearly all of the time until it answers."""
-        (answer, *_) = self._ask(self._decide(1))
-        timing, greeting = self._timing, self._link.greeting
+        """What the chip times is nearly all of the time until it answers, and the largest of it is kept."""
+        answer = self._decision(self.asker.ask(self.decide(1)))
+        timing, greeting = self.asker.timing, self._link.greeting
         assert timing is not None
-        reply = decode_decide_reply(answer.payload)
         if greeting is None or not greeting.f_cpu_hz:
             return []
         response = (timing.reply_start_us - timing.request_end_us) * greeting.f_cpu_hz / 1e6
-        if not 0 <= response - reply.compute_cycles <= UNTIMED_CYCLES:
-            return [f"{reply.compute_cycles} cycles told, and an answer after {response:.0f}"]
-        return []
+        if not 0 <= response - answer.compute_cycles <= UNTIMED_CYCLES:
+            return [f"{answer.compute_cycles} cycles told, and an answer after {response:.0f}"]
+        largest = self._link.stats().largest_compute_cycles
+        return [] if largest >= answer.compute_cycles else [f"{largest} cycles as the largest, after {answer.compute_cycles}"]
 
-    def _session(self) -> list[str]:
-        """After a reset the chip decides nothing until it is greeted. It is asked until it is up."""
-        self._board.reset()
-        end_us = self._board.now_us() + self._board.boot_us
-        while True:
-            try:
-                (answer, *_) = self._ask_bytes(DELIMITER + encode_frame(self._decide(0)))
-                half_heard = answer.type == MessageType.ERROR and decode_error_reply(answer.payload).code in WIRE_ERRORS
-                if not half_heard or self._board.now_us() > end_us:
-                    return self._not_refused(answer, (ErrorCode.NO_SESSION,))
-            except _NoReply:
-                if self._board.now_us() > end_us:
-                    raise
+    @property
+    def _max_payload(self) -> int:
+        return self._link.greeting.max_payload_bytes if self._link.greeting is not None else MAX_PAYLOAD_BYTES
 
-    def _decide(self, which: int, *, sequence: int | None = None) -> Frame:
-        if sequence is None:
-            self._sequence = sequence = self._sequence + 1
-        return Frame(MessageType.DECIDE, sequence, self._intersection, encode_decide(DecideRequest(self._values[which])))
+    def _answered(self, request: Frame) -> bytes:
+        """The payload of the answer; NoReplyError where the request is refused."""
+        reply = self.asker.ask(request)
+        if reply.type == MessageType.ERROR:
+            name = MessageType(request.type).name
+            raise NoReplyError(f"{name} refused: {decode_error_reply(reply.payload).meaning}")
+        return reply.payload
+
+    def _decision(self, frame: Frame) -> DecideReply:
+        if frame.type == MessageType.ERROR:
+            raise NoReplyError(f"refused: {decode_error_reply(frame.payload).meaning}")
+        return decode_decide_reply(frame.payload)
 
     def _wrong_decision(self, frame: Frame, which: int) -> list[str]:
         if frame.type == MessageType.ERROR:
             return [f"refused: {decode_error_reply(frame.payload).meaning}"]
-        right = decode_decide_reply(frame.payload).logits_crc == self._crcs[which]
-        return [] if right else ["answered with other logits than the request's"]
-
-    def _not_refused(self, frame: Frame, codes: tuple[ErrorCode, ...]) -> list[str]:
-        names = " or ".join(code.name for code in codes)
-        if frame.type != MessageType.ERROR:
-            return [f"answered, where {names} is right"]
-        code = decode_error_reply(frame.payload).code
-        return [] if code in codes else [f"refused with error {code}, where {names} is right"]
-
-    def _ask(self, request: Frame) -> list[Frame]:
-        return self._ask_bytes(encode_frame(request))
-
-    def _ask_bytes(self, encoded: bytes) -> list[Frame]:
-        """All frames that come, at least one: until the line is quiet."""
-        board, splitter = self._board, FrameSplitter()
-        board.drain()
-        board.write(encoded)
-        line_us = (len(encoded) + FRAME_OVERHEAD_BYTES + DECIDE_REPLY_BYTES) * board.byte_us
-        frames: list[Frame] = []
-        end_us, self._timing = board.now_us() + line_us + self._patience_us, None
-        while data := board.read(end_us):
-            for each in splitter.feed(data):
-                try:
-                    frames.append(decode_frame(each))
-                except FrameError:
-                    raise _NoReply("what comes back can't be read") from None
-            if frames and self._timing is None:
-                self._timing = board.timing()
-            if frames:
-                end_us = board.now_us() + QUIET_US + board.settle_us
-        if not frames:
-            raise _NoReply("no answer")
-        return frames
+        reply, logits = decode_decide_reply(frame.payload), self._logits[which]
+        if reply.logits != len(logits) or reply.logits_crc != logits_checksum(logits):
+            return ["answered with other logits than the request's"]
+        action = logits.index(max(logits))
+        right = reply.action == action and reply.phase == self._phases[action]
+        return [] if right else [f"action {reply.action} and phase {reply.phase} for {action} and {self._phases[action]}"]

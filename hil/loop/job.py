@@ -223,7 +223,7 @@ def _judge(
     sweep, conduct = None, None
     untried = "not asked for" if job.faults is None else "not with faults injected on purpose"
     if job.sweep and job.faults is None:
-        conduct = run_conduct(policy, seats)
+        conduct = run_conduct(policy, seats, watchdog=job.watchdog)
         sweep = run_sweep(policy, seats, lambda asked, total: _report(progress, f"sweep on {job.board}", asked, total))
     before = [read_range(link) if job.faults is None else None for link in links]
     made = 0
