@@ -31,6 +31,7 @@ class FaultyBoard(Board):
         self.byte_us = board.byte_us
         self.settle_us = board.settle_us
         self.injected: Counter[str] = Counter()
+        self.struck: list[Event] = []  # faults of the chip, and silences
         self._random = random.Random(spec.seed)
         self._script = deque(spec.script)
         self._requests = 0
@@ -149,6 +150,7 @@ class FaultyBoard(Board):
 
     def _do(self, event: Event) -> None:
         self.injected[event.kind] += 1
+        self.struck.append(event)
         if event.kind == "silence":
             self._silent_until_us = self.board.now_us() + float(event.argument) * 1e6
             return

@@ -20,6 +20,7 @@ from hil.loop.identity import identity_of
 from hil.loop.job_spec import Job
 from hil.loop.latency import line_time_us, most_decision_cycles
 from hil.loop.range_counts import chip_range, expected_range, read_range
+from hil.loop.recovery import outage_s, recovery_of
 from hil.loop.sweep import run_sweep
 from hil.loop.verdict import (
     FLASH_LIMIT_BYTES,
@@ -35,6 +36,7 @@ from hil.loop.verdict import (
     check_line,
     check_ram,
     check_range,
+    check_recovery,
     check_stack,
     check_sweep,
     check_traffic,
@@ -240,19 +242,23 @@ def _judge(
     injected = dict(sum((chip.board.injected for chip in chips if isinstance(chip.board, FaultyBoard)), Counter()))
     ranges = [chip_range(link, then, _of(link, seats, result)) for link, then in zip(links, before, strict=True)]
     reference = run_reference(job.environment(policy), policy, policy_file=file)
+    recovery = recovery_of(result, _outages_s(chips), job.budget_s)
+    excused = recovery is not None and recovery.is_enough
+    compute_us = _slowest_cycles(links, result) / job.f_cpu_hz * 1e6
     checks = [
         handshake,
-        check_latency(result, job.budget_s * 1e6, line_us, _slowest_cycles(links, result) / job.f_cpu_hz * 1e6),
+        check_latency(result, job.budget_s * 1e6, line_us, compute_us, excused=excused),
+        *([check_recovery(recovery)] if recovery is not None else []),
         check_line(result, counters, injected),
         check_build(identities),
         check_flash(footprint, foreign),
         check_ram(footprint, stack_bytes, foreign),
         check_stack(footprint, stack_bytes, foreign),
-        check_equality(result, job.logits),
+        check_equality(result, job.logits, excused=excused),
         check_sweep(sweep, untried),
         check_conduct(conduct, untried),
         check_range(result, ranges),
-        check_traffic(result, reference),
+        check_traffic(result, reference, excused=excused),
     ]
     figures = figures_of(job, result, reference, footprint, stack_bytes)
     figures["link"] = asdict(counters)
@@ -260,6 +266,12 @@ def _judge(
     figures["range"] = expected_range(result.records)._asdict()
     figures |= {name: found._asdict() for name, found in (("sweep", sweep), ("conduct", conduct)) if found is not None}
     return Verdict(checks, provenance, figures, result.records)
+
+
+def _outages_s(chips: Sequence[_Chip]) -> list[float]:
+    """How long each fault on purpose may have kept its chip from answering."""
+    faulty = (chip.board for chip in chips if isinstance(chip.board, FaultyBoard))
+    return [outage_s(event, board) for board in faulty for event in board.struck]
 
 
 def _of(link: Link, seats: Sequence[Seat], result: LoopResult) -> list[DecisionRecord]:

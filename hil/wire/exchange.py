@@ -43,6 +43,7 @@ class Counters:
 
     requests: int = 0  # distinct ones, retries not counted
     retries: int = 0
+    greetings: int = 0  # HELLOs sent again while a board started up: no retries, since nothing was lost
     garbage_bytes: int = 0  # drained, or in frames that could not be read
     bad_frames: int = 0  # replies with a wrong CRC, length or version
     stale_frames: int = 0  # valid, but not the reply to the request in hand
@@ -54,7 +55,7 @@ class Counters:
     @property
     def sent(self) -> int:
         """Frames sent."""
-        return self.requests + self.retries
+        return self.requests + self.retries + self.greetings
 
     @classmethod
     def sum(cls, counters: Iterable["Counters"]) -> "Counters":
@@ -133,7 +134,7 @@ class Exchanger:
         request: Request[Reply],
         whole: Deadline,
         *,
-        tries: int | None = None,
+        damaged_tries: int | None = None,
         interval_us: float | None = None,
         flush_first: bool = False,
     ) -> Answer[Reply]:
@@ -142,8 +143,9 @@ class Exchanger:
         Args:
             request: the question.
             whole: the deadline.
-            tries: the most tries, if there is such a limit beside the deadline.
-            interval_us: how long a try waits in silence, where that is known.
+            damaged_tries: the most tries that show damage, if there is such a limit beside the deadline. In silence the chip
+                may be at work still: its answer to an early try is as good as one to the last.
+            interval_us: how long a try waits in silence, where that is known: while a board starts up.
             flush_first: whether a delimiter goes before the first try. After silence one goes before the next try anyway: it
                 closes what may lie half received.
 
@@ -162,13 +164,14 @@ class Exchanger:
         begin_us = self.board.now_us()
         if least_us > whole.remaining_us:
             raise NoAnswer(f"the line is too slow: the bytes alone take {least_us / 1000:.4g} ms of the time left", tries=0)
-        attempt = 0
-        while attempt == 0 or (whole.remaining_us > least_us and attempt != tries):
+        attempt = damaged = 0
+        while attempt == 0 or (whole.remaining_us > least_us and damaged != damaged_tries):
             attempt += 1
             flush = pending.silent or (attempt == 1 and flush_first)
             self.board.write(DELIMITER + encoded if flush else encoded)
             self._note_write(pending)
-            self.counters.retries += attempt > 1
+            self.counters.retries += attempt > 1 and interval_us is None
+            self.counters.greetings += attempt > 1 and interval_us is not None
             pace_us = self.pace.patience_us(kind, on_line)
             fair_us = whole.share(max(1, self.shares - attempt + 1)).remaining_us
             patience_us = min(interval_us or pace_us, max(fair_us, needed_us))
@@ -182,7 +185,8 @@ class Exchanger:
                     computed = attempt == 1 or kind != MessageType.DECIDE  # a repeat takes no inference
                     self.pace.note(kind, exchange_us if computed else None, len(encoded) + flush + pending.reply_bytes)
                 return Answer(reply, attempt, pending.response_us(timing.reply_start_us))
-        if attempt != tries:
+            damaged += not pending.silent
+        if damaged != damaged_tries:
             self.counters.unanswered += 1
             self._let_pass(whole)
         raise self._given_up(pending, self.board.now_us() - begin_us, attempt)

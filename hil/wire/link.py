@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 BUDGET_S = 0.1  # of a decision, round trip (paper, section 4.5)
-WHOLE_TRIES = 2  # tries of a request in one piece, before it goes in parts
+WHOLE_TRIES = 2  # tries of a request in one piece that are damaged, before it goes in parts
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Link:
         if not (knows_parts and self._noisy):
             try:
                 ask = Request(MessageType.DECIDE, intersection, encoded, decode_decide_reply, DECIDE_REPLY_BYTES)
-                return self._exchanger.ask(ask, whole, tries=WHOLE_TRIES if knows_parts else None)
+                return self._exchanger.ask(ask, whole, damaged_tries=WHOLE_TRIES if knows_parts else None)
             except (NoAnswer, GarbageAnswer, BoardError) as fault:
                 refused = isinstance(fault, BoardError) and self._exchanger.is_refusal(fault.code)
                 if refused or not knows_parts or whole.expired:

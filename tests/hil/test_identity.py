@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from hil.build.build_id import BuildId, read_build_id
+from hil.build.firmware import build_firmware
+from hil.build.one_intersection import policy_for
 from hil.loop.identity import Identity
-from hil.loop.job import Job, build, judge
+from hil.loop.job import Job, build, judge, run_job
 from hil.loop.verdict import check_build
 from hil.wire.link import Link, WrongFirmware
 from model import pretrained_policy
 from model.policy.file import load_policy
-from streetflow.errors import InputError
+from streetflow.errors import FieldError, InputError
 from tests.helpers.board_at import board_at
 from tests.helpers.fake_board import HELLO, FakeBoard, reply_to
 
@@ -98,6 +100,27 @@ def test_a_board_with_another_build_is_named_and_its_size_not_judged(
     assert (check.outcome, check.measured, check.limit) == ("not measured", f"build {other.build}", f"build {judged.build}")
     assert f"the board holds another build ({other.build}{named})" in check.detail
     assert "footprint" not in verdict.figures
+
+
+def test_the_firmware_of_one_intersection_is_that_of_a_run_with_a_board_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = pretrained_policy("arterial")
+    name = load_policy(file).intersections[1].id
+    with policy_for(file, name) as alone:
+        flashed = build_firmware(alone)
+    run: list[BuildId | None] = []
+
+    def noting(job: Job) -> object:
+        built = build(job)
+        run.append(built[0].build)
+        return built
+
+    monkeypatch.setattr("hil.loop.job.build", noting)
+    job = Job.named("arterial", 0, file, boards="per-intersection", sweep=False)
+    verdict = run_job(replace(job, network=replace(job.network, horizon_s=50)))
+    assert verdict.passed and verdict.check("build").measured == "3 boards, each its own"
+    assert flashed.build == run[1] and len(set(run)) == 3
+    with pytest.raises(FieldError, match="has no 'intersection_9_9'"), policy_for(file, "intersection_9_9"):
+        pass
 
 
 @pytest.mark.parametrize("where", ["simavr", "pty"])

@@ -45,6 +45,7 @@ def test_decide_gives_the_decision_and_its_times() -> None:
     assert link.counters.as_dict() == {
         "requests": 2,
         "retries": 0,
+        "greetings": 0,
         "garbage_bytes": 0,
         "bad_frames": 0,
         "stale_frames": 0,

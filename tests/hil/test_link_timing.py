@@ -22,6 +22,15 @@ def test_a_slow_chip_is_given_its_time_once_it_has_told_it() -> None:
     assert [link.decide(0, VALUES).tries for _ in range(5)] == [2, 1, 1, 1, 1]
 
 
+@pytest.mark.parametrize("compute_us", [40_000, 60_000, 90_000])
+def test_an_answer_within_the_budget_is_taken_however_long_the_chip_was_silent(compute_us: float) -> None:
+    """Even the first, when nothing is known of the chip: silence is no sign of damage, so nothing goes in parts."""
+    link = Link(slow(compute_us))
+    link.hello(SHA256)
+    assert link.decide(0, VALUES).round_trip_us <= 100_000
+    assert link.counters.in_parts == 0 and link.decide(0, VALUES).tries == 1
+
+
 @pytest.mark.parametrize("lost", [0, 3])
 def test_a_slow_chips_lost_request_is_asked_again(lost: int) -> None:
     link = Link(slow(30_000, lost=lost), most_decision_cycles=40_000)

@@ -61,6 +61,8 @@ MISSPELT = {
     ("size", "--network"): ("Atlnta", "Atlanta"),
     ("size", "--kernel"): ("unroled", "unrolled"),
     ("size", "--against"): ("polcy.json", "policy.json"),
+    ("size", "--intersection"): ("intersection_1_9", "intersection_1_1"),
+    ("flash", "--intersection"): ("intersection_1_9", "intersection_1_1"),
     ("size", "--json"): ("none/size.json", ""),
     ("size", "--baud"): ("3", ""),
     ("size", "--f-cpu"): ("3", ""),

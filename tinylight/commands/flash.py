@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from streetflow.errors import InputError
-from tinylight.commands.options import KernelOption, NetworkOption
+from tinylight.commands.options import IntersectionOption, KernelOption, NetworkOption, WatchdogOption
 from tinylight.commands.which_board import port_of
 from tinylight.console import console, say
 
@@ -26,6 +26,8 @@ def flash(
     f_cpu: Annotated[int, typer.Option("--f-cpu", metavar="HZ", help="Clock of the chip.")] = 16_000_000,
     baud: Annotated[int, typer.Option(metavar="N", help="Speed of the serial line, once the firmware runs.")] = 115_200,
     kernel: KernelOption = "auto",
+    intersection: IntersectionOption = None,
+    watchdog: WatchdogOption = True,
     min_green: Annotated[
         int,
         typer.Option("--min-green", metavar="S", min=0, max=255, help="Seconds that a light stays green at least."),
@@ -42,12 +44,12 @@ def flash(
     from hil.boards.avrdude import require_upload, upload
     from hil.boards.find_port import AUTO
     from hil.boards.port_trouble import require_port
-    from hil.build.firmware import build_firmware, require_kernel
+    from hil.build.firmware import NO_WATCHDOG, build_firmware, require_kernel
     from hil.build.footprint import measure
+    from hil.build.one_intersection import policy_for, require_intersection
     from hil.loop.job_spec import trained_policy
     from hil.loop.verdict import FLASH_LIMIT_BYTES, SRAM_LIMIT_BYTES, ram_bytes
     from hil.wire.expected_firmware import require_possible
-    from model.policy.file import load_policy
 
     if board in EMULATED:
         raise InputError("--board", "", f"{board} needs no upload: tinylight hil --board {board} builds its firmware itself")
@@ -56,11 +58,12 @@ def flash(
     if board != AUTO:
         require_port(board)
     file = policy or trained_policy(network)
-    load_policy(file)
+    require_intersection(file, intersection)
     port = port_of(board)
     require_upload(port, upload_baud)
-    with console.status("building the firmware"):
-        firmware = build_firmware(file, f_cpu_hz=f_cpu, baud=baud, kernel=kernel, min_green_s=min_green)
+    flags = () if watchdog else (NO_WATCHDOG,)
+    with console.status("building the firmware"), policy_for(file, intersection) as built:
+        firmware = build_firmware(built, f_cpu_hz=f_cpu, baud=baud, kernel=kernel, min_green_s=min_green, extra_flags=flags)
         footprint = measure(firmware)
     flash_bytes, ram = footprint.flash_bytes, ram_bytes(footprint, None)
     if flash_bytes > FLASH_LIMIT_BYTES or ram > SRAM_LIMIT_BYTES:
@@ -69,7 +72,8 @@ def flash(
     assert firmware.hex is not None
     with console.status(f"uploading {flash_bytes} B to {port}"):
         upload(firmware.hex, port, bootloader_baud=upload_baud)
-    say(f"{port} holds {file} now ({flash_bytes} B, kernel {firmware.kernel}), read back and equal")
+    held = f"{file}, {intersection}," if intersection is not None else str(file)
+    say(f"{port} holds {held} now ({flash_bytes} B, kernel {firmware.kernel}), read back and equal")
     with console.status("waiting for the firmware's answer"):
         _greet(port, baud, firmware.policy_sha256)
     say(f"the board answers at {baud} baud with policy {firmware.policy_sha256[:12]}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streetflow.errors import InputError
-from tinylight.commands.options import ClearanceOption, EngineOption, JsonOption, KernelOption, option_names
+from tinylight.commands.options import ClearanceOption, EngineOption, JsonOption, KernelOption, WatchdogOption, option_names
 from tinylight.commands.which_board import port_of
 from tinylight.console import console, progress_bar, require_writable, say, show
 
@@ -57,7 +57,8 @@ def hil(
         str,
         typer.Option(
             metavar="one|per-intersection",
-            help="One chip for all intersections of a network, or one for each, side by side (real ones: --board URL,URL,...).",
+            help="One chip for all intersections of a network, or one for each, side by side (real ones: --board URL,URL,..., "
+            "each with tinylight flash --intersection).",
         ),
     ] = "one",
     logits: Annotated[
@@ -67,6 +68,7 @@ def hil(
     sweep: Annotated[
         bool, typer.Option(help="Try inputs and frames first that no traffic brings (verdicts sweep and conduct).")
     ] = True,
+    watchdog: WatchdogOption = True,
     min_green: Annotated[
         int, typer.Option("--min-green", metavar="S", min=0, max=255, help="Seconds that a light stays green at least.")
     ] = 0,
@@ -104,6 +106,7 @@ def hil(
         boards=boards,
         min_green_s=min_green,
         sweep=sweep,
+        watchdog=watchdog,
     )
     if boards == "one" and "," in board and not Path(board).exists():
         raise InputError("--board", "", f"{board} are several boards: add --boards per-intersection")

@@ -35,6 +35,22 @@ KernelOption = Annotated[
         "(smallest), portable C. Default: unrolled where it fits the flash, else table.",
     ),
 ]
+IntersectionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--intersection",
+        metavar="ID",
+        help="The policy of this intersection alone, for a network with a board for each (tinylight hil --boards "
+        "per-intersection). Default: all of the network's.",
+    ),
+]
+WatchdogOption = Annotated[
+    bool,
+    typer.Option(
+        "--watchdog/--no-watchdog",
+        help="Without it a hang lasts until the power goes: only for old bootloaders, which its resets send round in circles.",
+    ),
+]
 ClearanceOption = Annotated[
     str | None,
     typer.Option(

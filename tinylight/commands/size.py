@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from tinylight.commands.options import JsonOption, KernelOption, NetworkOption
+from tinylight.commands.options import IntersectionOption, JsonOption, KernelOption, NetworkOption
 from tinylight.console import console, require_writable, say, show
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def size(
     f_cpu: Annotated[int, typer.Option("--f-cpu", metavar="HZ", help="Clock of the chip.")] = 16_000_000,
     baud: Annotated[int, typer.Option(metavar="N", help="Speed of the serial line.")] = 115_200,
     kernel: KernelOption = "auto",
+    intersection: IntersectionOption = None,
     against: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="JSON of an earlier --json: show what has changed since."),
@@ -38,6 +39,7 @@ def size(
 
     from hil.build.firmware import build_firmware, require_kernel
     from hil.build.footprint import measure
+    from hil.build.one_intersection import policy_for
     from hil.build.size_change import read_sizes, size_table
     from hil.loop.job_spec import trained_policy
     from hil.loop.verdict import FLASH_LIMIT_BYTES, SRAM_LIMIT_BYTES, ram_bytes
@@ -51,13 +53,14 @@ def size(
     require_writable(json_file)
     before = None if against is None else read_sizes(against)
     file = policy or trained_policy(network)
-    content = load_policy(file)
-    parameters = sum(part.n_parameters for part in content.intersections)
-    with console.status("building the firmware"):
-        firmware = build_firmware(file, target="uno_system", f_cpu_hz=f_cpu, baud=baud, kernel=kernel)
+    with console.status("building the firmware"), policy_for(file, intersection) as built:
+        content = load_policy(built)
+        firmware = build_firmware(built, target="uno_system", f_cpu_hz=f_cpu, baud=baud, kernel=kernel)
         footprint = measure(firmware)
+    parameters = sum(part.n_parameters for part in content.intersections)
     sizes = footprint.as_dict()
-    title = f"{file.name}: {parameters} parameters, kernel {firmware.kernel}"
+    named = file.name if intersection is None else f"{file.name}, {intersection}"
+    title = f"{named}: {parameters} parameters, kernel {firmware.kernel}"
     show(size_table(sizes, before, title, "per_symbol" if symbols else "per_object"))
     assert footprint.stack is not None
     ram = ram_bytes(footprint, None)
