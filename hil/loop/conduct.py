@@ -169,9 +169,10 @@ class _Trial:
         """An intersection that the chip doesn't hold, a number of values that it doesn't take, and a phase that it hasn't."""
         held = self._link.greeting.intersections if self._link.greeting is not None else None
         payload, asker = self.decide(0).payload, self.asker
-        faults = not_refused(
-            asker.ask(replace(asker.frame(MessageType.DECIDE, payload), intersection=255)), (ErrorCode.BAD_INTERSECTION, held)
-        )
+        faults = []
+        for beyond in {min(held or 0, 255), 255} - set(range(held or 0)):
+            elsewhere = replace(asker.frame(MessageType.DECIDE, payload), intersection=beyond)
+            faults += not_refused(asker.ask(elsewhere), (ErrorCode.BAD_INTERSECTION, held))
         right = ErrorCode.BAD_LENGTH, len(payload)
         for values in (self._values[0][:-1], [*self._values[0][:-1]] * 2):
             request = encode_decide(DecideRequest(values[: (MAX_PAYLOAD_BYTES - 4) // 2]))
