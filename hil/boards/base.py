@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from types import TracebackType
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,14 @@ class ExchangeTiming:
     request_end_us: float  # the last request byte is received in full
     reply_start_us: float  # the first reply byte starts
     reply_end_us: float  # the last reply byte is in hand
+
+
+class Activity(NamedTuple):
+    """What an emulated chip has done since power-on, and which of its modules' clocks are off."""
+
+    cycles: int
+    asleep_cycles: int  # of these
+    power_reduction: int  # the register PRR
 
 
 class Board(ABC):
@@ -78,6 +86,10 @@ class Board(ABC):
 
     def stack_high_water_bytes(self) -> int | None:
         """Deepest stack since the last reset, in bytes, where the board's RAM can be read; else None."""
+        return None
+
+    def activity(self) -> Activity | None:
+        """Cycles awake and asleep, where the board counts them; else None."""
         return None
 
     def diagnosis(self) -> str:

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from hil.boards.base import Board, ExchangeTiming
+from hil.boards.base import Activity, Board, ExchangeTiming
 from hil.boards.bootloader import read_bootloader
 from hil.boards.elf_image import ElfImage, read_elf
 from hil.boards.faults import BoardDied
 from hil.boards.simavr_library import simavr_library
+from hil.boards.waves import Event, Happening
 from streetflow.errors import InputError
 
 PART = "atmega328p"
@@ -25,6 +26,7 @@ ENDLESS_LOOP = "__stop_program"  # of start.S; avr-libc has it too, where exit()
 RECEIVER_ON_US = 100_000  # a firmware without bootloader has its UART running long before
 FROM_THE_SHOP = ElfImage(((0, b"\xff\xcf"),), {})  # rjmp to itself; the CPU would run through an empty flash in circles
 SETTLE_BYTES = 4
+POWER_REDUCTION_ADDRESS = 0x64  # of the register PRR in data memory
 NEVER = float("nan")
 HELLO_INTERVAL_CYCLES = 1_200_000  # checking a full flash takes 900,000
 FIRST_TURNAROUND_CYCLES = 128_000  # the slowest kernel takes a quarter of it with the paper's dimensions
@@ -59,6 +61,7 @@ class SimavrBoard(Board):
         self._status = self._ffi.new("tl_status *")
         self._wrote = False
         self._heard = False
+        self._traced: list[Event] | None = None
 
     def open(self) -> None:
         """Load the program, power on, and run until its UART listens (or for 0.1 s; HELLO then shows what is wrong)."""
@@ -84,6 +87,7 @@ class SimavrBoard(Board):
 
     def close(self) -> None:
         if self._sim is not None:
+            self._keep_trace()
             self._library.tl_destroy(self._sim)
             self._sim = None
 
@@ -160,6 +164,19 @@ class SimavrBoard(Board):
             self._us(status.reply_end) if self._heard else NEVER,
         )
 
+    def trace(self) -> None:
+        """From now on what happens at the pins is noted, for `traced`."""
+        self._traced = []
+        self._library.tl_trace(self._open())
+
+    def traced(self) -> list[Event]:
+        """What was noted since `trace`, as far as it is known by now; also once the board is closed."""
+        if self._traced is None:
+            raise RuntimeError("the board was not asked to trace")
+        if self._sim is not None:
+            self._keep_trace()
+        return self._traced
+
     @property
     def line_free_us(self) -> float:
         """When everything written so far has passed the wire."""
@@ -194,6 +211,10 @@ class SimavrBoard(Board):
         touched = next((a for a in range(start, len(memory)) if memory[a] != PAINT), len(memory))
         return len(memory) - touched
 
+    def activity(self) -> Activity | None:
+        self._refresh()
+        return Activity(self.cycle, int(self._status.asleep_cycles), self.read_data_memory()[POWER_REDUCTION_ADDRESS])
+
     def diagnosis(self) -> str:
         self._refresh()
         status = self._status
@@ -216,6 +237,15 @@ class SimavrBoard(Board):
         if address is None:
             raise InputError(self.elf or "firmware", "", f"has no symbol {name}: is it another firmware?")
         return address
+
+    def _keep_trace(self) -> None:
+        if self._traced is None:
+            return
+        count = self._ffi.new("uint32_t *")
+        events = self._library.tl_traced(self._sim, count)
+        if events == self._ffi.NULL and count[0]:
+            raise MemoryError("no memory for the whole trace")
+        self._traced = [Event(each.start, each.end, Happening(each.kind), each.value) for each in events[0 : count[0]]]
 
     def _set_rate(self, baud: int) -> None:
         self.baud = baud

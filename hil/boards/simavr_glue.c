@@ -46,8 +46,9 @@ static void on_interrupt(avr_irq_t *irq, uint32_t running, void *context)
 
 static void skip_sleep(avr_t *avr, avr_cycle_count_t cycles)
 {
-    (void)avr;
-    (void)cycles; /* the caller adds them to the clock */
+    tl_sim *sim = avr->custom.data;
+    tl_note(sim, TL_ASLEEP, avr->cycle, avr->cycle + cycles + 1, 0);
+    sim->status.asleep_cycles += cycles + 1; /* the caller adds them to the clock, and one more */
 }
 
 /* simavr's reset empties its timer queue and forgets the batch limit. */
@@ -63,6 +64,7 @@ static void step(tl_sim *sim)
     if (avr->run != sim->plain_run) { /* the watchdog put its reset there */
         avr->run(avr);
         sim->status.watchdog_resets++;
+        tl_note(sim, TL_RESET, avr->cycle, avr->cycle, 0);
         after_reset(sim);
         return;
     }
@@ -170,6 +172,7 @@ void tl_destroy(tl_sim *sim)
 {
     avr_terminate(sim->avr);
     free(sim->avr);
+    free(sim->trace);
     free(sim);
 }
 
@@ -215,6 +218,7 @@ void tl_reset(tl_sim *sim, int cause)
     else
         avr_regbit_set(avr, cause == TL_BROWN_OUT ? avr->reset_flags.borf : avr->reset_flags.porf);
     tl_line_reset(sim);
+    tl_note(sim, TL_RESET, avr->cycle, avr->cycle, 1);
     sim->status.dead = TL_ALIVE;
     sim->message[0] = 0;
     after_reset(sim);

@@ -11,6 +11,7 @@ typedef struct tl_sim tl_sim;
 
 typedef struct {
     uint64_t cycle;            /* the board's clock */
+    uint64_t asleep_cycles;    /* of these, those that the CPU has slept */
     uint64_t write_start;      /* last tl_write: its first byte starts on the wire */
     uint64_t request_end;      /* ... its last byte's stop bit ends */
     uint64_t reply_start;      /* last frame taken: its first byte's start bit begins */
@@ -29,6 +30,15 @@ typedef struct {
 
 enum { TL_ALIVE = 0, TL_DEAD_ASLEEP = 1, TL_DEAD_CRASHED = 2, TL_DEAD_OPCODE = 3, TL_DEAD_RAN_OFF = 4 };
 enum { TL_POWER_ON = 0, TL_RESET_PIN = 1, TL_BROWN_OUT = 2 };
+
+/* Of a trace: what happened from `start` to `end`; `value` is the byte; the pin: port (0 is B) << 4 | number; of a
+ * reset, whether what was on the wire is lost. */
+typedef struct {
+    uint64_t start, end;
+    uint8_t kind, value;
+} tl_event;
+
+enum { TL_REQUEST_BYTE = 0, TL_REPLY_BYTE = 1, TL_PIN_LOW = 2, TL_PIN_HIGH = 3, TL_ASLEEP = 4, TL_RESET = 5 };
 
 /* NULL if simavr does not know the part. `baud` is the rate of the harness's end of the line. */
 tl_sim *tl_create(const char *part, uint32_t f_cpu_hz, uint32_t baud);
@@ -53,6 +63,10 @@ uint32_t tl_read(tl_sim *sim, uint64_t deadline, uint8_t *data, uint32_t capacit
 void tl_run_until_receiver_on(tl_sim *sim, uint64_t deadline);
 /* Throws away what has arrived; returns how many bytes. */
 uint32_t tl_drain(tl_sim *sim);
+/* From now on all that happens at the pins is noted. */
+void tl_trace(tl_sim *sim);
+/* What was noted, in the order in which it became known; NULL if there was no memory for all of it. */
+const tl_event *tl_traced(const tl_sim *sim, uint32_t *count);
 void tl_get_status(const tl_sim *sim, tl_status *status);
 /* simavr's last error message, or "". */
 const char *tl_message(const tl_sim *sim);

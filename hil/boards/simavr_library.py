@@ -20,7 +20,7 @@ from cffi import FFI
 from streetflow.cache import cache_folder, cannot_cache
 from streetflow.errors import InputError
 
-SOURCES = [Path(__file__).with_name(name) for name in ("simavr_glue.c", "simavr_line.c")]
+SOURCES = [Path(__file__).with_name(name) for name in ("simavr_glue.c", "simavr_line.c", "simavr_trace.c")]
 HEADER = Path(__file__).with_name("simavr_glue.h")
 FLAGS = ("-std=gnu11", "-O2", "-fPIC")
 NEEDS_COMPILER = "needs a C compiler: sudo apt install gcc libc6-dev"

@@ -138,6 +138,7 @@ int tl_write(tl_sim *sim, const uint8_t *data, uint32_t size)
         uint32_t slot = (sim->wire_head + sim->wire_count++) % WIRE_CAPACITY;
         sim->wire[slot] = data[i];
         sim->wire_end[slot] = start + ((i + 1) * 10 * frequency + sim->baud - 1) / sim->baud;
+        tl_note(sim, TL_REQUEST_BYTE, sim->wire_free_at > start ? sim->wire_free_at : start, sim->wire_end[slot], data[i]);
         sim->wire_free_at = sim->wire_end[slot];
     }
     sim->status.write_start = start;
@@ -170,6 +171,7 @@ static void on_byte_sent(avr_irq_t *irq, uint32_t value, void *context)
     sent_byte *byte = &sim->sent[(sim->sent_head + sim->sent_count++) % SENT_CAPACITY];
     byte->start = sim->avr->cycle > sim->sent_free_at ? sim->avr->cycle : sim->sent_free_at;
     byte->end = sim->sent_free_at = byte->start + duration;
+    tl_note(sim, TL_REPLY_BYTE, byte->start, byte->end, (uint8_t)value);
     byte->value = host_hears_chip(sim) ? (uint8_t)value : misread((uint8_t)value);
     if (byte->value == 0) {
         sim->frame_ends++;

@@ -42,6 +42,11 @@ struct tl_sim {
     int at_frame_start;
     uint32_t frame_ends; /* delimiters among the reply bytes held */
     char message[160];
+    /* what a wave form needs, from tl_trace on */
+    int tracing, trace_lost;
+    tl_event *trace;
+    uint32_t trace_count, trace_capacity;
+    avr_irq_t *pins[3][8];
 };
 
 /* Of a character at the rate that the chip has set. */
@@ -60,5 +65,8 @@ int tl_frame_arrived(const tl_sim *sim);
 uint32_t tl_take(tl_sim *sim, uint8_t *data, uint32_t capacity);
 /* A timer that does nothing: it is there so that no batch of instructions and no sleep reaches beyond it. */
 avr_cycle_count_t tl_on_stop(avr_t *avr, avr_cycle_count_t when, void *context);
+
+/* Adds to the trace, where one is kept. */
+void tl_note(tl_sim *sim, int kind, uint64_t start, uint64_t end, uint8_t value);
 
 #endif

@@ -6,7 +6,7 @@ compiled with one section per function and per object, so that a section's name 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,6 +49,16 @@ class Footprint:
     per_symbol: dict[str, Size] = field(default_factory=dict)
     stack: StackBound | None = None  # the deepest that the stack can be
 
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Footprint":
+        """What `as_dict` has given."""
+        objects, symbols = ({name: Size(**size) for name, size in content[key].items()} for key in ("per_object", "per_symbol"))
+        stack = None
+        if content["stack"] is not None:
+            program, interrupt = (tuple(content["stack"][key].items()) for key in ("program", "interrupt"))
+            stack = StackBound(content["stack_bound_bytes"], program, interrupt)
+        return cls(content["flash_bytes"], content["static_ram_bytes"], objects, symbols, stack)
+
     def as_dict(self) -> dict[str, Any]:
         return {
             "flash_bytes": self.flash_bytes,
@@ -76,6 +86,14 @@ def measure(firmware: Firmware) -> Footprint:
     footprint = measure_files(firmware.map, firmware.elf)
     footprint.stack = stack_bound(firmware.elf)
     return footprint
+
+
+def larger(one: Footprint | None, other: Footprint | None) -> Footprint | None:
+    """The larger of each figure; the parts of the one with more flash."""
+    if one is None or other is None:
+        return one or other
+    most = max(one, other, key=lambda footprint: footprint.flash_bytes)
+    return replace(most, static_ram_bytes=max(one.static_ram_bytes, other.static_ram_bytes))
 
 
 def measure_files(map_file: Path, elf_file: Path) -> Footprint:

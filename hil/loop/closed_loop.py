@@ -101,6 +101,11 @@ class Seat(NamedTuple):
     number: int
 
 
+def asked_of(link: Link, seats: Sequence[Seat], result: LoopResult) -> list[DecisionRecord]:
+    """The decisions that were asked of one chip; each step has one of each seat."""
+    return [record for number, record in enumerate(result.records) if seats[number % len(seats)].link is link]
+
+
 def run_closed_loop(
     environment: Environment,
     policy: Policy,

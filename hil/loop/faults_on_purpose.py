@@ -5,7 +5,7 @@ from collections import Counter, deque
 from pathlib import Path
 from types import MappingProxyType
 
-from hil.boards.base import Board, ExchangeTiming
+from hil.boards.base import Activity, Board, ExchangeTiming
 from hil.loop.fault_spec import BYTE_FAULTS, CHIP_FAULTS, FIELD, Event, FaultSpec
 from streetflow.errors import FieldError
 
@@ -95,6 +95,9 @@ class FaultyBoard(Board):
 
     def stack_high_water_bytes(self) -> int | None:
         return self.board.stack_high_water_bytes()
+
+    def activity(self) -> Activity | None:
+        return self.board.activity()
 
     def diagnosis(self) -> str:
         faults = ", ".join(f"{count} {kind}" for kind, count in self.injected.items())

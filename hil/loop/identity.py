@@ -10,6 +10,18 @@ from hil.wire.expected_firmware import kernel_name
 from hil.wire.link import Link, LinkError
 
 
+class Judged(NamedTuple):
+    """The part of a firmware that a board is judged by: what a record keeps of it."""
+
+    policy_sha256: str
+    kernel: str
+    build: BuildId | None
+
+    @classmethod
+    def of(cls, firmware: Firmware) -> "Judged":
+        return cls(firmware.policy_sha256, firmware.kernel, firmware.build)
+
+
 class Identity(NamedTuple):
     """A board's program beside the one that is judged.
 
@@ -47,7 +59,7 @@ class Identity(NamedTuple):
         return ""
 
 
-def identity_of(link: Link, firmware: Firmware, footprint: Footprint | None, *, ask: bool = True) -> Identity:
+def identity_of(link: Link, firmware: Firmware | Judged, footprint: Footprint | None, *, ask: bool = True) -> Identity:
     """Of a board that has been greeted. `ask`: for its own count of statics, too."""
     greeting = link.greeting
     assert greeting is not None

@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from hil.boards import EMULATED, Board, SerialBoard, open_board
 from hil.build.firmware import NO_WATCHDOG, Firmware, build_firmware
-from hil.build.footprint import Footprint, measure
-from hil.loop.closed_loop import DecisionRecord, LoopResult, Seat, run_closed_loop, run_reference
+from hil.build.footprint import Footprint, larger, measure
+from hil.loop.closed_loop import DecisionRecord, LoopResult, Seat, asked_of, run_closed_loop, run_reference
 from hil.loop.conduct import run_conduct
+from hil.loop.energy import EnergyMeter
 from hil.loop.faults_on_purpose import FaultyBoard
 from hil.loop.figures import figures_of, provenance_of
-from hil.loop.identity import identity_of
+from hil.loop.identity import Judged, identity_of
 from hil.loop.job_spec import Job
 from hil.loop.latency import line_time_us, most_decision_cycles
 from hil.loop.range_counts import chip_range, expected_range, read_range
@@ -52,19 +53,20 @@ from streetflow.control.environment import Environment
 from streetflow.errors import FieldError
 from streetflow.networks.catalogue import default_seed
 
-__all__ = ["Job", "OnProgress", "build", "fits", "judge", "judge_fit", "run_job"]
+__all__ = ["Around", "Chip", "Job", "OnProgress", "build", "fits", "judge", "judge_chips", "judge_fit", "run_job"]
 
 OnProgress = Callable[[str, int, int], None]  # what is being done, decisions made, decisions in all
+Around = Callable[[Board, Firmware, Footprint | None], Board]  # the board in place of one, with the build that it is judged by
 UNKNOWN = "unknown"
 
 
-class _Chip(NamedTuple):
+class Chip(NamedTuple):
     """A board, the build that it is judged by, and the kernel flashed onto it: UNKNOWN where nothing was flashed."""
 
     board: Board
-    firmware: Firmware
+    firmware: Firmware | Judged
     footprint: Footprint | None
-    kernel: str
+    kernel: str = UNKNOWN
 
 
 def build(job: Job) -> tuple[Firmware, Footprint | None]:
@@ -95,13 +97,16 @@ def fits(footprint: Footprint | None) -> bool:
     return footprint.flash_bytes <= FLASH_LIMIT_BYTES and footprint.static_ram_bytes < SRAM_LIMIT_BYTES
 
 
-def run_job(job: Job, *, progress: OnProgress | None = None, opened: Board | None = None) -> Verdict:
+def run_job(
+    job: Job, *, progress: OnProgress | None = None, opened: Board | None = None, around: Around | None = None
+) -> Verdict:
     """Run the whole job: build the firmware, put it on the board, close the loop over it, judge.
 
     Args:
         job: the job to run.
         progress: called with the current activity, the decisions made so far, and how many there are in all.
         opened: the job's board where it is open already: a real one can't be opened twice.
+        around: gives the board to use in place of each: one that records it, say.
 
     Returns:
         The verdict, with every fault of the board.
@@ -114,7 +119,7 @@ def run_job(job: Job, *, progress: OnProgress | None = None, opened: Board | Non
     check_policy_fits(policy, environment, str(job.policy_file))
     _report(progress, "building the firmware", 0, environment.n_decisions)
     if job.boards == "per-intersection":
-        return _run_side_by_side(job, policy, environment, progress)
+        return _run_side_by_side(job, policy, environment, progress, around)
     firmware, footprint = build(job)
     if not fits(footprint):
         return judge_fit(job, policy, firmware.kernel, footprint)
@@ -122,16 +127,19 @@ def run_job(job: Job, *, progress: OnProgress | None = None, opened: Board | Non
         board = opened
         if board is None:
             board = stack.enter_context(open_board(job.board, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
-        return _judge(job, policy, environment, [_chip(board, firmware, footprint, job)], progress)
+        return judge_chips(job, policy, environment, [_chip(board, firmware, footprint, job, around)], progress)
 
 
-def _chip(board: Board, firmware: Firmware, footprint: Footprint | None, job: Job) -> _Chip:
+def _chip(board: Board, firmware: Firmware, footprint: Footprint | None, job: Job, around: Around | None) -> Chip:
     """With the job's faults on its line."""
     kernel = UNKNOWN if isinstance(board, SerialBoard) else firmware.kernel
-    return _Chip(FaultyBoard(board, job.faults) if job.faults is not None else board, firmware, footprint, kernel)
+    board = board if around is None else around(board, firmware, footprint)
+    return Chip(FaultyBoard(board, job.faults) if job.faults is not None else board, firmware, footprint, kernel)
 
 
-def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progress: OnProgress | None) -> Verdict:
+def _run_side_by_side(
+    job: Job, policy: Policy, environment: Environment, progress: OnProgress | None, around: Around | None
+) -> Verdict:
     """One chip for each intersection, all open at once; the footprint is that of the largest."""
     names = job.board_names
     count = len(policy.intersections)
@@ -140,7 +148,7 @@ def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progre
     if len(names) != count:
         boards, intersections = counted(len(names), "board"), counted(count, "intersection")
         raise FieldError("board", f"{boards} for {intersections}: list one for each, separated by commas")
-    chips: list[_Chip] = []
+    chips: list[Chip] = []
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tinylight-")))
         for number, name in enumerate(names):
@@ -152,16 +160,8 @@ def _run_side_by_side(job: Job, policy: Policy, environment: Environment, progre
             if not fits(size):
                 return judge_fit(job, policy, firmware.kernel, size)
             board = stack.enter_context(open_board(name, firmware, f_cpu_hz=job.f_cpu_hz, baud=job.baud))
-            chips.append(_chip(board, firmware, size, job))
-        return _judge(job, policy, environment, chips, progress)
-
-
-def _larger(one: Footprint | None, other: Footprint | None) -> Footprint | None:
-    """The larger of each figure; the parts of the one with more flash."""
-    if one is None or other is None:
-        return one or other
-    most = max(one, other, key=lambda footprint: footprint.flash_bytes)
-    return replace(most, static_ram_bytes=max(one.static_ram_bytes, other.static_ram_bytes))
+            chips.append(_chip(board, firmware, size, job, around))
+        return judge_chips(job, policy, environment, chips, progress)
 
 
 def judge_fit(job: Job, policy: Policy, kernel: str, footprint: Footprint | None) -> Verdict:
@@ -174,7 +174,7 @@ def judge_fit(job: Job, policy: Policy, kernel: str, footprint: Footprint | None
         check_ram(footprint, None),
     ]
     provenance = provenance_of(job, policy, default_seed(job.flow), "none", kernel)
-    return Verdict(checks, provenance, figures_of(job, None, None, footprint, None))
+    return Verdict(checks, provenance, figures_of(job, None, None, footprint, None), footprint=footprint)
 
 
 def judge(
@@ -188,17 +188,17 @@ def judge(
 ) -> Verdict:
     """Close the loop over an open board, whatever program it has, and judge it by `firmware`."""
     footprint = None if firmware.target == "native" else measure(firmware)
-    return _judge(job, policy, environment, [_Chip(board, firmware, footprint, UNKNOWN)], progress)
+    return judge_chips(job, policy, environment, [Chip(board, firmware, footprint)], progress)
 
 
-def _judge(
+def judge_chips(
     job: Job,
     policy: Policy,
     environment: Environment,
-    chips: Sequence[_Chip],
+    chips: Sequence[Chip],
     progress: OnProgress | None,
 ) -> Verdict:
-    """The same over one chip for all intersections or one for each."""
+    """Close the loop over open boards, one for all intersections or one for each, and judge them."""
     line_us = line_time_us(policy, job.baud)
     most_cycles = most_decision_cycles(policy)
     links = [Link(chip.board, budget_s=job.budget_s, most_decision_cycles=most_cycles) for chip in chips]
@@ -217,7 +217,7 @@ def _judge(
         for link, chip in zip(links, chips, strict=True)
     ]
     foreign = next((each.why_not for each in identities if each.why_not), "")
-    footprint = None if foreign else reduce(_larger, (chip.footprint for chip in chips))
+    footprint = None if foreign else reduce(larger, (chip.footprint for chip in chips))
     seats = [
         Seat(links[0], number) if len(chips) == 1 else Seat(links[number], 0) for number in range(len(policy.intersections))
     ]
@@ -228,7 +228,7 @@ def _judge(
         conduct = run_conduct(policy, seats, watchdog=job.watchdog)
         sweep = run_sweep(policy, seats, lambda asked, total: _report(progress, f"sweep on {job.board}", asked, total))
     before = [read_range(link) if job.faults is None else None for link in links]
-    made = 0
+    meter, made = EnergyMeter([link.board for link in links]), 0
 
     def report(step: Sequence[DecisionRecord]) -> None:
         nonlocal made
@@ -237,10 +237,11 @@ def _judge(
 
     file = str(job.policy_file)
     result = run_closed_loop(environment, policy, seats, policy_file=file, logits=job.logits, on_decision=report)
+    energy = meter.energy([asked_of(link, seats, result) for link in links], job.f_cpu_hz, environment.decision_interval_s)
     stack_bytes = _stack_bytes(links, footprint)
     counters = Counters.sum(link.counters for link in links)
     injected = dict(sum((chip.board.injected for chip in chips if isinstance(chip.board, FaultyBoard)), Counter()))
-    ranges = [chip_range(link, then, _of(link, seats, result)) for link, then in zip(links, before, strict=True)]
+    ranges = [chip_range(link, then, asked_of(link, seats, result)) for link, then in zip(links, before, strict=True)]
     reference = run_reference(job.environment(policy), policy, policy_file=file)
     recovery = recovery_of(result, _outages_s(chips), job.budget_s)
     excused = recovery is not None and recovery.is_enough
@@ -263,20 +264,16 @@ def _judge(
     figures = figures_of(job, result, reference, footprint, stack_bytes)
     figures["link"] = asdict(counters)
     figures["faults"] = injected
+    figures["energy"] = energy
     figures["range"] = expected_range(result.records)._asdict()
     figures |= {name: found._asdict() for name, found in (("sweep", sweep), ("conduct", conduct)) if found is not None}
-    return Verdict(checks, provenance, figures, result.records)
+    return Verdict(checks, provenance, figures, result.records, footprint)
 
 
-def _outages_s(chips: Sequence[_Chip]) -> list[float]:
+def _outages_s(chips: Sequence[Chip]) -> list[float]:
     """How long each fault on purpose may have kept its chip from answering."""
     faulty = (chip.board for chip in chips if isinstance(chip.board, FaultyBoard))
     return [outage_s(event, board) for board in faulty for event in board.struck]
-
-
-def _of(link: Link, seats: Sequence[Seat], result: LoopResult) -> list[DecisionRecord]:
-    """The decisions that were asked of one chip; each step has one of each seat."""
-    return [record for number, record in enumerate(result.records) if seats[number % len(seats)].link is link]
 
 
 def _slowest_cycles(links: Sequence[Link], result: LoopResult) -> int:

@@ -51,6 +51,7 @@ class Verdict:
     provenance: dict[str, object]
     figures: dict[str, object] = field(default_factory=dict)
     records: list[DecisionRecord] = field(default_factory=list)
+    footprint: Footprint | None = None
 
     @property
     def passed(self) -> bool:

@@ -1,5 +1,7 @@
 """`tinylight hil`: traffic with the chip in the loop, judged."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,12 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streetflow.errors import InputError
-from tinylight.commands.options import ClearanceOption, EngineOption, JsonOption, KernelOption, WatchdogOption, option_names
+from tinylight.commands.options import (
+    ClearanceOption,
+    EngineOption,
+    JsonOption,
+    KernelOption,
+    WatchdogOption,
+    option_names,
+    require_alone,
+)
 from tinylight.commands.which_board import port_of
 from tinylight.console import console, progress_bar, require_writable, say, show
 
 if TYPE_CHECKING:
-    from hil.loop.job import Job
+    from hil.loop.job import Job, OnProgress
+    from hil.loop.job_settings import JobSettings
     from hil.loop.verdict import Verdict
 
 
@@ -72,6 +83,20 @@ def hil(
     min_green: Annotated[
         int, typer.Option("--min-green", metavar="S", min=0, max=255, help="Seconds that a light stays green at least.")
     ] = 0,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT", help="Also keep all that passes between harness and board, for --replay (one network)."),
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Judge a run that --record has kept: no board, no build. Alone, or with --policy."),
+    ] = None,
+    vcd: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT.vcd", help="Also write the emulated chip's serial line and pins as a wave form (one network)."
+        ),
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Run traffic with the chip in the loop, and judge it.
@@ -81,80 +106,139 @@ def hil(
     reference on every logit (by their CRC), in the traffic and on a sweep of inputs that show what no traffic may reach, and
     the traffic's travel time. Exit code 1 if any verdict fails.
     """
-    from hil.boards import require_board
-    from hil.loop.fault_spec import FaultSpec
-    from hil.loop.job import Job
-    from hil.loop.job_settings import JobSettings
     from hil.loop.summary import summary_row, summary_table
-    from hil.loop.verdict import latency_table, verdict_table
-    from model import pretrained_policies
-    from model.policy.agent import check_policy_fits
-    from model.policy.file import load_policy
-    from streetflow.networks.catalogue import find_networks, list_networks
     from tinylight.json_file import write_json
 
-    settings = JobSettings(
-        board=board,
-        engine=engine,
-        f_cpu_hz=f_cpu,
-        baud=baud,
-        clearance=clearance,
-        budget_s=budget,
-        faults=FaultSpec.parse(faults) if faults is not None else None,
-        kernel=kernel,
-        logits=logits,
-        boards=boards,
-        min_green_s=min_green,
-        sweep=sweep,
-        watchdog=watchdog,
-    )
-    if boards == "one" and "," in board and not Path(board).exists():
-        raise InputError("--board", "", f"{board} are several boards: add --boards per-intersection")
-    for name in settings.board_names:
-        require_board(name)
-    require_writable(json_file)
-    made_for = [load_policy(policy).network] if policy is not None else None
-    if network:
-        find_networks(network)
-        names = network
+    if replay is not None:
+        require_alone(context, "replay", "policy", "json_file")
+        require_writable(json_file)
+        runs = _replayed(replay, policy)
     else:
-        names = made_for or [entry.name for entry in list_networks() if entry.name in pretrained_policies()]
-    settings = replace(settings, board=port_of(board))
-    jobs = [Job.named(name, flow, policy, **vars(settings)) for name in names]
-    for job in jobs if len(jobs) > 1 else ():  # all that would stop a later run, before the first
-        loaded = load_policy(job.policy_file)
-        check_policy_fits(loaded, job.environment(loaded), str(job.policy_file))
-    verdicts = []
-    for job in jobs:
-        verdict = _run_with_progress(job).naming(option_names(context.command))
-        title = f"{job.network.name}, flow {job.flow}, on {job.board} at {job.f_cpu_hz / 1e6:g} MHz, {job.baud} baud"
-        show(verdict_table(verdict, title))
-        if "latency" in verdict.figures:
-            show(latency_table(verdict))
-        say(
-            "; ".join(f"{key} {value}" for key, value in verdict.provenance.items() if "sha256" not in key),
-            style="dim",
+        from hil.loop.fault_spec import FaultSpec
+        from hil.loop.job_settings import JobSettings
+
+        settings = JobSettings(
+            board=board,
+            engine=engine,
+            f_cpu_hz=f_cpu,
+            baud=baud,
+            clearance=clearance,
+            budget_s=budget,
+            faults=FaultSpec.parse(faults) if faults is not None else None,
+            kernel=kernel,
+            logits=logits,
+            boards=boards,
+            min_green_s=min_green,
+            sweep=sweep,
+            watchdog=watchdog,
         )
-        console.print()
+        if boards == "one" and "," in board and not Path(board).exists():
+            raise InputError("--board", "", f"{board} are several boards: add --boards per-intersection")
+        _require_possible(settings, vcd)
+        require_writable(json_file, record, vcd)
+        runs = _run_all(_jobs(settings, network, flow, policy, {"--record": record, "--vcd": vcd}), record, vcd)
+    verdicts = []
+    for job, verdict in runs:
+        verdict = verdict.naming(option_names(context.command))
+        _show(job, verdict)
         verdicts.append((job.network.name, verdict))
     if len(verdicts) > 1:
         rows = [summary_row(name, verdict) for name, verdict in verdicts]
         show(summary_table(rows, "all runs (largest of each figure)"))
     passed = all(verdict.passed for _, verdict in verdicts)
     if json_file is not None:
-        runs = [verdict.as_dict() for _, verdict in verdicts]
-        write_json({"passed": passed, "runs": runs}, json_file)
+        results = [verdict.as_dict() for _, verdict in verdicts]
+        write_json({"passed": passed, "runs": results}, json_file)
     say("PASS" if passed else "FAIL", style="bold green" if passed else "bold red")
     raise typer.Exit(0 if passed else 1)
 
 
-def _run_with_progress(job: "Job") -> "Verdict":
-    from hil.loop.job import run_job
+def _require_possible(settings: "JobSettings", vcd: Path | None) -> None:
+    """InputError for boards that can't be, or whose pins can't be seen; none is opened."""
+    from hil.boards import require_board
+    from hil.loop.pins import require_pins
 
+    for name in settings.board_names:
+        require_board(name)
+    if vcd is not None:
+        require_pins(settings)
+
+
+def _jobs(
+    settings: "JobSettings", network: list[str] | None, flow: int, policy: Path | None, of_one_run: Mapping[str, Path | None]
+) -> list["Job"]:
+    """The jobs on these networks, or on all with a trained policy; `of_one_run` are files that hold one."""
+    from hil.loop.job import Job
+    from model import pretrained_policies
+    from model.policy.agent import check_policy_fits
+    from model.policy.file import load_policy
+    from streetflow.networks.catalogue import find_networks, list_networks
+
+    made_for = [load_policy(policy).network] if policy is not None else None
+    if network:
+        find_networks(network)
+        names = network
+    else:
+        names = made_for or [entry.name for entry in list_networks() if entry.name in pretrained_policies()]
+    for option, file in of_one_run.items():
+        if file is not None and len(names) > 1:
+            raise InputError(option, "", f"holds one run, and these are {len(names)}: name one --network")
+    settings = replace(settings, board=port_of(settings.board))
+    jobs = [Job.named(name, flow, policy, **vars(settings)) for name in names]
+    for job in jobs if len(jobs) > 1 else ():  # all that would stop a later run, before the first
+        loaded = load_policy(job.policy_file)
+        check_policy_fits(loaded, job.environment(loaded), str(job.policy_file))
+    return jobs
+
+
+def _run_all(jobs: Sequence["Job"], record: Path | None, vcd: Path | None) -> Iterator[tuple["Job", "Verdict"]]:
+    from hil.loop.job import run_job
+    from hil.loop.pins import PinTrace
+    from hil.loop.record import run_recorded
+
+    for job in jobs:
+        pins = PinTrace() if vcd is not None else None
+        with _progress() as progress:
+            if record is not None:
+                verdict = run_recorded(job, record, progress=progress, around=pins)
+            else:
+                verdict = run_job(job, progress=progress, around=pins)
+        if vcd is not None and pins is not None and not pins.write(job, vcd):
+            say(f"{vcd}: not written, since nothing was run", style="dim")
+        if record is not None and not verdict.records and verdict.check("handshake").outcome == "not measured":
+            say(f"{record}: not written, since nothing was run", style="dim")
+        yield job, verdict
+
+
+def _replayed(file: Path, policy: Path | None) -> Iterator[tuple["Job", "Verdict"]]:
+    from hil.loop.record import replay
+
+    with _progress() as progress:
+        run = replay(file, policy_file=policy, progress=progress)
+    say(f"replayed from {file}: no board was asked", style="dim")
+    yield run
+
+
+def _show(job: "Job", verdict: "Verdict") -> None:
+    from hil.loop.energy import energy_line
+    from hil.loop.verdict import latency_table, verdict_table
+
+    title = f"{job.network.name}, flow {job.flow}, on {job.board} at {job.f_cpu_hz / 1e6:g} MHz, {job.baud} baud"
+    show(verdict_table(verdict, title))
+    if "latency" in verdict.figures:
+        show(latency_table(verdict))
+    if "energy" in verdict.figures:
+        say(energy_line(verdict.figures["energy"]))
+    say("; ".join(f"{key} {value}" for key, value in verdict.provenance.items() if "sha256" not in key), style="dim")
+    console.print()
+
+
+@contextmanager
+def _progress() -> Iterator["OnProgress"]:
     with progress_bar() as bar:
         task = bar.add_task("starting", total=None)
 
         def on_progress(what: str, made: int, total: int) -> None:
             bar.update(task, description=what, completed=made, total=total)
 
-        return run_job(job, progress=on_progress)
+        yield on_progress

@@ -87,6 +87,15 @@ def options_named(context: Any) -> Iterator[None]:
         raise InputError(options[option], fault.file, fault.fault) from None
 
 
+def require_alone(context: Any, name: str, *besides: str) -> None:
+    """InputError where another parameter was given than `name` and those `besides`: it takes the place of the others."""
+    options = option_names(context.command)
+    for other in context.params:
+        given = context.get_parameter_source(other).name == "COMMANDLINE"
+        if given and other not in (name, *besides) and other in options:
+            raise InputError(options[other], "", f"{options[name]} has this from its file: leave it out")
+
+
 def _names(value: object) -> list[str]:
     """Of an option's value: a name, several separated by commas, or a list of names."""
     if isinstance(value, str):
