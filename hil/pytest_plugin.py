@@ -2,7 +2,8 @@
 
 Fixtures: `board` (an open board that holds the policy's firmware and has said HELLO) and `closed_loop` (runs the loop and gives
 its Verdict). Tests that use them, or are marked `hil`, are skipped with the reason when no board was asked for; when one was
-asked for and is not there, they fail. All verdicts reached are printed at the end and written into the JUnit report.
+asked for and is not there, they fail. All verdicts reached are printed at the end, written into the JUnit report, and with
+--hil-report into one page.
 """
 
 import os
@@ -40,6 +41,9 @@ OPTIONS = {
 RUN_PROPERTY = "hil.run"  # of a test's report: a run in plain text
 ROWS = pytest.StashKey[list[list[str]]]()  # of a test: its runs as rows of the summary
 REPORTED_ROWS = "hil_rows"  # the same in its report, which may come from a worker of pytest-xdist
+SECTIONS = pytest.StashKey[list[Any]]()  # of a test: its runs as sections of the page
+REPORTED_SECTIONS = "hil_sections"
+REPORT_OPTION = "--hil-report"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -84,6 +88,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="faults on the line and the chip, on purpose, such as bytes=0.05,reset@40,seed=7",
     )
     group.addoption(
+        REPORT_OPTION,
+        metavar="OUT.html",
+        type=Path,
+        help="write a report of all verdicts reached: one page, all inside, a section for each run",
+    )
+    group.addoption(
         "--hil-kernel",
         metavar="KERNEL",
         default="auto",
@@ -93,6 +103,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "hil: needs a board; runs with --hil=simavr, --hil=host or --hil=PORT")
+    if (page := config.getoption(REPORT_OPTION)) is not None:
+        from streetflow.errors import InputError
+        from streetflow.files import require_writable
+
+        try:
+            require_writable(page)
+        except InputError as fault:
+            raise pytest.UsageError(f"{REPORT_OPTION}: {fault}") from None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -242,11 +260,17 @@ def closed_loop(request: pytest.FixtureRequest, hil_job: "Job") -> Callable[...,
         verdict = verdict.naming(OPTIONS)
         for check in verdict.checks:
             shown = f"{check.outcome}: {check.measured} (limit {check.limit})"
+            if check.outcome != "pass" and check.detail:
+                shown += f": {check.detail}"
             request.node.user_properties.append((f"hil.{check.name}", shown))
         label = f"{job.network.name}/{job.flow} {job.board}\n{job.f_cpu_hz / 1e6:g} MHz {job.baud} baud"
         row = summary_row(label, verdict)
         request.node.user_properties.append((RUN_PROPERTY, summary_text(row)))
         request.node.stash.setdefault(ROWS, []).append(row)
+        if request.config.getoption(REPORT_OPTION) is not None:
+            from hil.report.page import section
+
+            request.node.stash.setdefault(SECTIONS, []).append(section(job, verdict, request.node.nodeid))
         return verdict
 
     return run
@@ -259,12 +283,14 @@ def pytest_runtest_makereport(
     report = yield
     if call.when == "call":
         setattr(report, REPORTED_ROWS, item.stash.get(ROWS, []))
+        setattr(report, REPORTED_SECTIONS, item.stash.get(SECTIONS, []))
     return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
     rows = [row for report in reports for row in getattr(report, REPORTED_ROWS, [])]
+    _write_page(terminalreporter, [each for report in reports for each in getattr(report, REPORTED_SECTIONS, [])])
     if not rows:
         return
     from rich.console import Console
@@ -275,3 +301,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     with (console := Console(width=terminalreporter._tw.fullwidth)).capture() as capture:
         console.print(summary_table(rows))
     terminalreporter.write(capture.get())
+
+
+def _write_page(terminalreporter: pytest.TerminalReporter, sections: list[Any]) -> None:
+    """The report, where one was asked for and any verdict was reached."""
+    page = terminalreporter.config.getoption(REPORT_OPTION)
+    if page is None:
+        return
+    if not sections:
+        terminalreporter.write_line(f"{REPORT_OPTION}: no verdict was reached, so {page} is not written")
+        return
+    from hil.report.page import write_report
+    from streetflow.errors import InputError
+
+    try:
+        write_report(sections, page)
+        terminalreporter.write_line(f"hardware in the loop: report in {page}")
+    except InputError as fault:
+        terminalreporter.write_line(f"{REPORT_OPTION}: {fault}", red=True)

@@ -6,6 +6,7 @@ What stops before a loop runs is tried in this process, which has imported what 
 import importlib
 import os
 import re
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -19,8 +20,19 @@ from tests.helpers.fake_board import HELLO
 
 pytest_plugins = ["pytester"]
 
-for late in ("boards.find_port", "build.firmware", "loop.fault_spec", "loop.job", "loop.summary", "own_packages", "wire.probe"):
+for late in (
+    "boards.find_port",
+    "build.firmware",
+    "loop.fault_spec",
+    "loop.job",
+    "loop.summary",
+    "own_packages",
+    "report.page",
+    "wire.probe",
+):
     importlib.import_module(f"hil.{late}")  # pytester makes Python forget what is imported during a run in this process
+
+MARKUP = re.compile(r"\[/?[a-z ]*\]|\x1b|[\u2500-\u259f]")  # of rich, of terminals, of tables
 
 TEST = """
     import pytest
@@ -111,8 +123,13 @@ def test_a_policys_unknown_feature_is_told_with_its_place(suite: pytest.Pytester
 
 
 def test_verdicts_are_printed_and_reported(suite: pytest.Pytester) -> None:
-    result = suite.runpytest_subprocess("--hil=simavr", "--hil-baud=500000", "--junitxml=report.xml")
+    """Also by workers of pytest-xdist: the page is written once, by the process that gathers."""
+    options = ("--hil=simavr", "--hil-baud=500000", "--junitxml=report.xml", "--hil-report=report.html", "-n1")
+    result = suite.runpytest_subprocess(*options)
     result.assert_outcomes(passed=4)
+    page = (suite.path / "report.html").read_text()
+    assert page.count("<article id=") == 1 and "test_loop" in page and "500,000 baud" in page
+    result.stdout.fnmatch_lines(["hardware in the loop: report in report.html"])
     result.stdout.fnmatch_lines(["*hardware in the loop*", "*crossing/0 simavr*"])
     report = (suite.path / "report.xml").read_text()
     run = re.search('name="hil.run" value="([^"]*)"', report)
@@ -122,6 +139,39 @@ def test_verdicts_are_printed_and_reported(suite: pytest.Pytester) -> None:
         run[1],
     )
     assert 'name="hil.latency"' in report and 'name="hil.equality" value="pass: 180 of 180' in report
+    properties = {each.get("name"): each.get("value") for each in ElementTree.parse(suite.path / "report.xml").iter("property")}
+    assert len(properties) > 10
+    for name, value in properties.items():
+        assert value is not None and value.isprintable() and not MARKUP.search(value), f"{name} is plain text: {value}"
+
+
+def test_a_failing_verdicts_property_says_why_in_plain_text(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_loop(closed_loop):
+            verdict = closed_loop(firmware_flags=("-DTL_FLIP_WEIGHT=3",), sweep=False)
+            assert not verdict.passed
+        """
+    )
+    pytester.runpytest_subprocess("--hil=simavr", "--junitxml=report.xml").assert_outcomes(passed=1)
+    properties = {
+        each.get("name"): each.get("value") for each in ElementTree.parse(pytester.path / "report.xml").iter("property")
+    }
+    equality, run = properties["hil.equality"], properties["hil.run"]
+    assert equality is not None and re.match(r"fail: \d+ of 180 decisions \(limit .*\): first at decision \d+", equality)
+    assert run is not None and ": FAIL: line, equality, traffic; compute cycles" in run and not MARKUP.search(run)
+
+
+def test_a_report_that_cant_be_written_is_told_before_the_tests(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_inprocess("--hil=simavr", "--hil-report=none/report.html")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --hil-report: none/report.html: can't be written: there is no folder none"])
+
+
+def test_without_a_verdict_no_report_is_written(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_inprocess("--hil-report=report.html")
+    result.stdout.fnmatch_lines(["--hil-report: no verdict was reached, so report.html is not written"])
+    assert not (suite.path / "report.html").exists()
 
 
 def test_fixtures_and_parameters_of_the_same_name_are_left_alone(pytester: pytest.Pytester) -> None:

@@ -56,6 +56,7 @@ MISSPELT = {
     ("hil", "--record"): ("none/run.record", ""),
     ("hil", "--replay"): ("none.record", ""),
     ("hil", "--vcd"): ("none/run.vcd", ""),
+    ("hil", "--report"): ("none/report.html", ""),
     ("hil", "--json"): ("none/verdict.json", ""),
     ("hil", "--baud"): ("3", ""),
     ("hil", "--f-cpu"): ("3", ""),

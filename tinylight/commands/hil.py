@@ -97,6 +97,9 @@ def hil(
             metavar="OUT.vcd", help="Also write the emulated chip's serial line and pins as a wave form (one network)."
         ),
     ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="OUT.html", help="Also write a report to read, print and file: one page, all inside.")
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Run traffic with the chip in the loop, and judge it.
@@ -107,11 +110,12 @@ def hil(
     the traffic's travel time. Exit code 1 if any verdict fails.
     """
     from hil.loop.summary import summary_row, summary_table
+    from hil.report.page import section, write_report
     from tinylight.json_file import write_json
 
     if replay is not None:
-        require_alone(context, "replay", "policy", "json_file")
-        require_writable(json_file)
+        require_alone(context, "replay", "policy", "json_file", "report")
+        require_writable(json_file, report)
         runs = _replayed(replay, policy)
     else:
         from hil.loop.fault_spec import FaultSpec
@@ -135,13 +139,15 @@ def hil(
         if boards == "one" and "," in board and not Path(board).exists():
             raise InputError("--board", "", f"{board} are several boards: add --boards per-intersection")
         _require_possible(settings, vcd)
-        require_writable(json_file, record, vcd)
+        require_writable(json_file, record, vcd, report)
         runs = _run_all(_jobs(settings, network, flow, policy, {"--record": record, "--vcd": vcd}), record, vcd)
-    verdicts = []
+    verdicts, sections = [], []
     for job, verdict in runs:
         verdict = verdict.naming(option_names(context.command))
         _show(job, verdict)
         verdicts.append((job.network.name, verdict))
+        if report is not None:
+            sections.append(section(job, verdict))
     if len(verdicts) > 1:
         rows = [summary_row(name, verdict) for name, verdict in verdicts]
         show(summary_table(rows, "all runs (largest of each figure)"))
@@ -149,6 +155,9 @@ def hil(
     if json_file is not None:
         results = [verdict.as_dict() for _, verdict in verdicts]
         write_json({"passed": passed, "runs": results}, json_file)
+    if report is not None:
+        write_report(sections, report)
+        say(f"{report}: the report, for any browser", style="dim")
     say("PASS" if passed else "FAIL", style="bold green" if passed else "bold red")
     raise typer.Exit(0 if passed else 1)
 
