@@ -6,6 +6,7 @@ from html import escape
 from typing import NamedTuple
 
 LEFT, RIGHT, TOP, BOTTOM = 52, 22, 8, 38
+WIDE = 600  # on a narrow screen wider pictures are scrolled, so that their text can be read
 LETTER_PX = 6.3  # of the labels' font, on average
 
 
@@ -197,4 +198,5 @@ def bar(tiles: Sequence[Tile], whole: int, *, label: str, unit: str) -> str:
 
 
 def _svg(width: int, height: int, label: str, content: str, css: str = "chart") -> str:
+    css += " wide" if width > WIDE else ""
     return f'<svg class="{css}" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">{content}</svg>'
