@@ -1,5 +1,6 @@
 """The model of energy: cycles awake and asleep as the emulator counts them, times the datasheet's currents."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,10 @@ def test_awake_and_asleep_add_up_to_the_run(flags: tuple[str, ...], tmp_path: Pa
     if flags:
         assert sleeps == []
         return
+    gaps = [later.start - earlier.end for earlier, later in pairwise(sleeps)]
+    assert 0 in gaps and all(gap == 0 or gap > 12 for gap in gaps), (
+        "a sleep that goes on has no gap; an interrupt has its cycles"
+    )
     edges = [before.cycles, *(cycle for sleep in sleeps for cycle in (sleep.start, sleep.end)), after.cycles]
     awake = sum(end - start for start, end in zip(edges[::2], edges[1::2], strict=True))
     assert awake + asleep == run and 0 < awake < 1_000, "two bytes take it some hundred cycles"
