@@ -20,7 +20,7 @@ KINDS = {  # of a symbol's object file: CSS class and what it is
     "t3": "start, libraries, the rest",
 }
 POLICY, INFERENCE = ("policy", "unrolled", "kernel", "stream"), ("infer", "range", "table")
-LINE = ("dispatch", "frame", "uart", "crc", "session")
+LINE = ("dispatch", "frame", "uart", "crc", "session", "unpack")
 NAMES = {"f_cpu_hz": "clock, Hz", "logits": "logits fetched"}  # of the provenance
 Rows = Iterable[Sequence[str]]
 
