@@ -92,6 +92,10 @@ class Board(ABC):
         """Cycles awake and asleep, where the board counts them; else None."""
         return None
 
+    def led(self) -> bool | None:
+        """Whether the board's LED is lit, where that can be seen; else None."""
+        return None
+
     def diagnosis(self) -> str:
         """Why the board may be silent, as far as it knows, as a phrase; "" if it knows nothing."""
         return ""

@@ -85,6 +85,11 @@ class RecordingBoard(Board):
         self._note(["activity", *(activity or ())])
         return activity
 
+    def led(self) -> bool | None:
+        lit = self.board.led()
+        self._note(["led", lit])
+        return lit
+
     def diagnosis(self) -> str:
         text = self.board.diagnosis()
         self._note(["diagnosis", text])
@@ -166,6 +171,10 @@ class ReplayedBoard(Board):
     def activity(self) -> Activity | None:
         counts = self._next("activity", None)
         return Activity(*counts) if counts else None
+
+    def led(self) -> bool | None:
+        (lit,) = self._next("led", 1)
+        return None if lit is None else bool(lit)
 
     def diagnosis(self) -> str:
         (text,) = self._next("diagnosis", 1)

@@ -22,6 +22,7 @@ PART = "atmega328p"
 PAINT = 0xC5  # the firmware's start-up code fills the RAM between statics and stack with it
 READ_CAPACITY_BYTES = 1024
 SELF = "firmware_self"  # what HELLO is answered from
+DDRB_ADDRESS, PORTB_ADDRESS, LED_BIT = 0x24, 0x25, 0x20  # the Uno's LED, at PB5
 ENDLESS_LOOP = "__stop_program"  # of start.S; avr-libc has it too, where exit() ends
 RECEIVER_ON_US = 100_000  # a firmware without bootloader has its UART running long before
 FROM_THE_SHOP = ElfImage(((0, b"\xff\xcf"),), {})  # rjmp to itself; the CPU would run through an empty flash in circles
@@ -214,6 +215,10 @@ class SimavrBoard(Board):
     def activity(self) -> Activity | None:
         self._refresh()
         return Activity(self.cycle, int(self._status.asleep_cycles), self.read_data_memory()[POWER_REDUCTION_ADDRESS])
+
+    def led(self) -> bool | None:
+        memory = self.read_data_memory()
+        return bool(memory[PORTB_ADDRESS] & memory[DDRB_ADDRESS] & LED_BIT)
 
     def diagnosis(self) -> str:
         self._refresh()

@@ -99,6 +99,9 @@ class FaultyBoard(Board):
     def activity(self) -> Activity | None:
         return self.board.activity()
 
+    def led(self) -> bool | None:
+        return self.board.led()
+
     def diagnosis(self) -> str:
         faults = ", ".join(f"{count} {kind}" for kind, count in self.injected.items())
         return "; ".join(filter(None, (self.board.diagnosis(), f"injected: {faults}" if faults else "")))

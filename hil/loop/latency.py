@@ -8,6 +8,7 @@ from hil.wire.protocol import CRC_BYTES, DECIDE_REPLY_BYTES, HEADER_BYTES
 from model.policy.file import IntersectionPolicy, Policy
 
 FRAME_BYTES = 1 + HEADER_BYTES + CRC_BYTES + 1  # beside the payload: COBS code and delimiter are one each
+PACKED_HEAD_BYTES = 3  # of a request with packed values: flags, count, base
 BITS_PER_BYTE = 10  # 8N1
 # Of portable C, the slowest kernel; an input's cycles are those of its bytes in the request. The sum exceeds any policy's.
 CYCLES_PER_PRODUCT, CYCLES_PER_ROW, CYCLES_PER_INPUT, OTHER_CYCLES = 24, 100, 400, 4_000
@@ -42,8 +43,8 @@ def nearest_rank(values: Sequence[float], percent: float) -> float:
 
 
 def line_time_us(policy: Policy, baud: int) -> float:
-    """Wire time of the largest intersection's request and reply, nothing else: no chip can be faster."""
-    longest = max(2 * FRAME_BYTES + 2 + 2 * part.n_inputs + DECIDE_REPLY_BYTES for part in policy.intersections)
+    """Wire time of the largest intersection's request, a byte a value, and its reply, nothing else: no chip can be faster."""
+    longest = max(2 * FRAME_BYTES + PACKED_HEAD_BYTES + part.n_inputs + DECIDE_REPLY_BYTES for part in policy.intersections)
     return longest * BITS_PER_BYTE * 1e6 / baud
 
 

@@ -1,15 +1,21 @@
-"""What a board does when it is reset, hangs, or its flash is damaged: part of `conduct` (hil/loop/conduct.py)."""
+"""What a board does when it is reset, hangs, or its flash is damaged, and what it does in between: part of `conduct`
+(hil/loop/conduct.py)."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol, runtime_checkable
 
 from hil.loop.asking import Asker, not_refused
-from hil.wire.protocol import FLASH_SOUND, WATCHDOG_ON, ErrorCode, Frame, MessageType
+from hil.wire.protocol import FLASH_SOUND, WATCHDOG_ON, ErrorCode, Frame, MessageType, encode_frame
 
 WATCHDOG_US = (700_000, 1_400_000)  # from a hang to the first answer; the chip's own oscillator is off by up to a tenth
 RESET_PIN, WATCHDOG = 0x02, 0x08  # causes, as in MCUSR
 BOOTS_MAX = 255  # where HELLO's count stops
+
+REST_US = 50_000
+LEAST_ASLEEP = 0.98  # of a rest
+MODULES_OFF = 0xC5  # two-wire, Timer 2, SPI, ADC
+LOOK_US = 50  # into a decision's computing
 
 Point = Callable[[], list[str]]
 
@@ -31,6 +37,8 @@ def upsets(asker: Asker, decide: bytes, *, watchdog: bool) -> list[tuple[str, Po
     trial = _Upset(asker, decide, FLASH_SOUND | (WATCHDOG_ON if watchdog else 0) if tells else None)
     exact, upsettable = board.clock == "cycles", board if isinstance(board, Upsettable) else None
     return [
+        ("the LED shows a decision", trial.led if exact and board.led() is not None else None),
+        ("it sleeps between requests", trial.sleep if exact and board.activity() is not None else None),
         ("watchdog and flash check are on", trial.conditions if tells else None),
         ("no decision without a session", trial.session if exact else None),
         ("the watchdog ends a hang", partial(trial.hang, upsettable) if upsettable and watchdog else None),
@@ -50,6 +58,33 @@ class _Upset:
             return []
         watchdog, flash = ("on" if told & bit else "off" for bit in (WATCHDOG_ON, FLASH_SOUND))
         return [f"HELLO tells: watchdog {watchdog}, flash check {flash} (0x{told:02X}, where 0x{self._right:02X} is right)"]
+
+    def led(self) -> list[str]:
+        """Lit while the chip computes, and dark before and after."""
+        board, request = self._board, encode_frame(self._request())
+        shown = [board.led()]
+        board.drain()
+        board.write(request)
+        board.read(board.timing().request_end_us + LOOK_US)
+        shown.append(board.led())
+        board.read(board.now_us() + REST_US)  # the reply
+        shown.append(board.led())
+        return [] if shown == [False, True, False] else [f"lit before, in and after a decision: {shown}"]
+
+    def sleep(self) -> list[str]:
+        board = self._board
+        board.drain()
+        before = board.activity()
+        board.read(board.now_us() + REST_US)
+        after = board.activity()
+        assert before is not None and after is not None
+        asleep = (after.asleep_cycles - before.asleep_cycles) / max(1, after.cycles - before.cycles)
+        faults = [] if asleep >= LEAST_ASLEEP else [f"asleep for {asleep:.0%} of a rest, where {LEAST_ASLEEP:.0%} are right"]
+        if after.power_reduction != MODULES_OFF:
+            faults.append(
+                f"PRR is 0x{after.power_reduction:02X}, where 0x{MODULES_OFF:02X} is right: modules that nothing uses run"
+            )
+        return faults
 
     def session(self) -> list[str]:
         """After a reset the chip decides nothing until it is greeted."""

@@ -13,7 +13,7 @@ from hil.build.project import SOURCES
 from tests.firmware.mutants.listed import LISTED, check_places
 from tests.firmware.mutants.places import all_places, sample
 
-FOUND = {"clipping begins one too late": "sweep", "no session is demanded": "conduct"}
+FOUND = {"clipping begins one too late": "sweep", "no session is demanded": "conduct", "no sleep": "conduct"}
 
 
 def test_the_listed_faults_apply_to_these_sources() -> None:
@@ -34,7 +34,7 @@ def test_each_place_is_changed_and_nothing_else() -> None:
 
 @pytest.mark.hil
 def test_the_harness_finds_them(tmp_path: Path) -> None:
-    """Two of them; what it makes of all is in docs/results/mutants.md."""
+    """Three of them; what it makes of all is in docs/results/mutants.md."""
     names = [f"--only={name}" for name in FOUND]
     command = [sys.executable, "-m", "tests.firmware.mutants.run", "--out", str(tmp_path / "mutants"), *names]
     done = subprocess.run(command, cwd=SOURCES, env=os.environ, capture_output=True, text=True)
