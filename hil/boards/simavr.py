@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 from hil.boards.base import Activity, Board, ExchangeTiming
 from hil.boards.bootloader import read_bootloader
 from hil.boards.elf_image import ElfImage, read_elf
+from hil.boards.executed import WORDS, executed_folder, keep_executed
 from hil.boards.faults import BoardDied
 from hil.boards.simavr_library import simavr_library
 from hil.boards.waves import Event, Happening
@@ -60,6 +61,7 @@ class SimavrBoard(Board):
         self._sim: Any = None
         self._buffer = self._ffi.new("uint8_t[]", READ_CAPACITY_BYTES)
         self._status = self._ffi.new("tl_status *")
+        self._executed = self._ffi.new("uint8_t[]", WORDS) if executed_folder() is not None else None
         self._wrote = False
         self._heard = False
         self._traced: list[Event] | None = None
@@ -71,6 +73,8 @@ class SimavrBoard(Board):
         if sim == self._ffi.NULL:
             raise InputError("simavr", "", f"this simavr does not know the {PART}")
         self._sim = sim
+        if self._executed is not None:
+            self._library.tl_mark_executed(sim, self._executed)
         try:
             self._load(self._image.chunks)
             if self._bootloader is not None:
@@ -91,6 +95,8 @@ class SimavrBoard(Board):
             self._keep_trace()
             self._library.tl_destroy(self._sim)
             self._sim = None
+            if self._executed is not None and self.elf is not None:
+                keep_executed(self.elf, self._ffi.buffer(self._executed)[:])
 
     def write(self, data: bytes) -> None:
         if self._library.tl_write(self._open(), data, len(data)) != 0:

@@ -52,9 +52,15 @@ static void skip_sleep(avr_t *avr, avr_cycle_count_t cycles)
 }
 
 /* simavr's reset empties its timer queue and forgets the batch limit. */
+/* How far one run may go: a single instruction where each is marked. */
+static uint32_t batch_cycles(const tl_sim *sim)
+{
+    return sim->executed ? 1 : MAX_RUN_CYCLES;
+}
+
 static void after_reset(tl_sim *sim)
 {
-    sim->avr->run_cycle_limit = MAX_RUN_CYCLES;
+    sim->avr->run_cycle_limit = batch_cycles(sim);
     tl_line_after_reset(sim);
 }
 
@@ -69,6 +75,9 @@ static void step(tl_sim *sim)
         return;
     }
     sim->was_asleep = avr->state == cpu_Sleeping;
+    if (sim->executed && !sim->was_asleep) {
+        sim->executed[(avr->pc & (ADDRESS_SPACE - 1)) >> 1] = 1;
+    }
     avr->run(avr);
     if (avr->state == cpu_Done)
         sim->status.dead = TL_DEAD_ASLEEP;
@@ -76,6 +85,11 @@ static void step(tl_sim *sim)
         sim->status.dead = TL_DEAD_CRASHED;
     else if (avr->pc >= sim->code_end && !sim->status.dead)
         sim->status.dead = TL_DEAD_RAN_OFF;
+}
+
+void tl_mark_executed(tl_sim *sim, uint8_t *marks)
+{
+    sim->executed = marks;
 }
 
 static void stop_at(tl_sim *sim, uint64_t deadline)
@@ -106,7 +120,7 @@ void tl_run_until_receiver_on(tl_sim *sim, uint64_t deadline)
         sim->avr->run_cycle_limit = 1;
         step(sim);
     }
-    sim->avr->run_cycle_limit = MAX_RUN_CYCLES;
+    sim->avr->run_cycle_limit = batch_cycles(sim);
     avr_cycle_timer_cancel(sim->avr, tl_on_stop, sim);
 }
 

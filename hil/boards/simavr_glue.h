@@ -43,6 +43,8 @@ enum { TL_REQUEST_BYTE = 0, TL_REPLY_BYTE = 1, TL_PIN_LOW = 2, TL_PIN_HIGH = 3, 
 /* NULL if simavr does not know the part. `baud` is the rate of the harness's end of the line. */
 tl_sim *tl_create(const char *part, uint32_t f_cpu_hz, uint32_t baud);
 void tl_destroy(tl_sim *sim);
+/* From now on each word of flash that the CPU executes gets a 1 in `marks`, which must outlive the board. */
+void tl_mark_executed(tl_sim *sim, uint8_t *marks);
 /* -1 if it does not fit the flash. Call tl_reset once everything is loaded. */
 int tl_load(tl_sim *sim, const uint8_t *code, uint32_t size, uint32_t address);
 /* Where a reset starts: 0, or the bootloader's first byte (the fuses BOOTRST and BOOTSZ). */

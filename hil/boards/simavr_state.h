@@ -42,6 +42,7 @@ struct tl_sim {
     int at_frame_start;
     uint32_t frame_ends; /* delimiters among the reply bytes held */
     char message[160];
+    uint8_t *executed; /* a mark for each word of flash, from tl_mark_executed on */
     /* what a wave form needs, from tl_trace on */
     int tracing, trace_lost;
     tl_event *trace;

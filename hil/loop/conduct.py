@@ -179,7 +179,8 @@ class _Trial:
             if len(request) <= self._max_payload and len(request) != len(payload):
                 faults += not_refused(asker.ask(asker.frame(MessageType.DECIDE, request)), right)
         miscounted = bytes((payload[0], payload[1] - 1)) + payload[2:]
-        faults += not_refused(asker.ask(asker.frame(MessageType.DECIDE, miscounted)), right)
+        for wrong in (miscounted, b""):
+            faults += not_refused(asker.ask(asker.frame(MessageType.DECIDE, wrong)), right)
         light = Light(len(self._phases), 255)
         return faults + not_refused(asker.ask(self.decide(0, light=light)), (ErrorCode.BAD_PHASE, len(self._phases)))
 
