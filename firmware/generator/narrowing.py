@@ -18,8 +18,9 @@ def needed_bytes(shift: int) -> int:
     return shift // 8 if shift % 8 else max(shift // 8 - 1, 0)
 
 
-def narrow(code: Assembly, product: Bytes, shift: int, zero: int, saturated: str | None) -> int:
-    """The register that holds the byte. Branches to `saturated` where 255 is exceeded; None: it can't be.
+def narrow(code: Assembly, product: Bytes, shift: int, zero: int, saturated: str | None, most: int | None = None) -> int:
+    """The register that holds the byte. Branches to `saturated` where 255 is exceeded; None: it can't be. `most`: the greatest
+    product, where that is known.
 
     Registers of the product are used up.
     """
@@ -35,7 +36,8 @@ def narrow(code: Assembly, product: Bytes, shift: int, zero: int, saturated: str
             code.op("brne", saturated)
     if left == 0:
         return _whole_byte(code, part(at), part(at - 1) if shift else None, zero, saturated)
-    return _shifted(code, part(at), part(at + 1), left, zero, saturated)
+    window = None if most is None or most >> (8 * at + 16) else most >> 8 * at  # of the two bytes that are shifted
+    return _shifted(code, part(at), part(at + 1), left, zero, saturated, 0xFFFF if window is None else window)
 
 
 def _whole_byte(code: Assembly, result: int | None, fraction: int | None, zero: int, saturated: str | None) -> int:
@@ -52,7 +54,10 @@ def _whole_byte(code: Assembly, result: int | None, fraction: int | None, zero: 
     return result
 
 
-def _shifted(code: Assembly, lower: int | None, upper: int | None, shift: int, zero: int, saturated: str | None) -> int:
+def _shifted(
+    code: Assembly, lower: int | None, upper: int | None, shift: int, zero: int, saturated: str | None, most: int
+) -> int:
+    """`most`: the greatest value of the two bytes."""
     if lower is None:
         return zero
     if upper is None:
@@ -74,10 +79,10 @@ def _shifted(code: Assembly, lower: int | None, upper: int | None, shift: int, z
     if saturated is not None and at_once:
         code.op("cpi", r(upper), 1 << shift)
         code.op("brsh", saturated)
-    for _ in range(8 - shift):
+    for step in range(8 - shift):
         code.op("lsl", r(lower))
         code.op("rol", r(upper))
-        if saturated is not None and not at_once:
+        if saturated is not None and not at_once and most << (step + 1) > 0xFFFF:
             code.op("brcs", saturated)
     code.op("lsl", r(lower))
     code.op("adc", r(upper), r(zero))

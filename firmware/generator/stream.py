@@ -1,4 +1,4 @@
-"""Data of the kernel `table` (firmware/src/avr/table.S): per intersection one run of bytes that it reads from front to back.
+"""Data of the kernel `table` (firmware/src/avr/table.S): per network one run of bytes that it reads from front to back.
 
     features   each: width, offset (2 bytes), span (2), multiplier (2), factor, window; a 0 behind the last
     layers     each: matrices; a stage bit marks the last
@@ -19,7 +19,7 @@ over them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from firmware.generator.policy import INPUT_MAX, JsonObject, n_inputs, span
 
@@ -31,11 +31,11 @@ EXCESS_BYTES = 3
 USUAL_WINDOW = 1
 
 
-def text(parts: Sequence[JsonObject]) -> str:
-    """The assembly source of all intersections' bytes."""
+def text(parts: Mapping[int, JsonObject]) -> str:
+    """The assembly source of all networks' bytes, by the number of the first intersection that each is for."""
     lines = []
-    bias_bytes = _bias_bytes(parts)
-    for number, part in enumerate(parts):
+    bias_bytes = _bias_bytes(list(parts.values()))
+    for number, part in parts.items():
         data = bytes(stream(part, bias_bytes))
         lines.append(f"KERNEL_DATA {number}")
         lines += ["    .byte " + ", ".join(str(value) for value in data[i : i + 24]) for i in range(0, len(data), 24)]

@@ -1,50 +1,40 @@
 """The kernel `unrolled`: straight-line assembly for one policy, its weights as immediates.
 
-Per intersection one piece of code. A layer's inputs lie in registers (or, without room, in RAM). Each row is summed by itself:
-exactly, in 24 bits, with partial sums of 16 bits where `grouping` proves that they suffice. A product is that of |w| and an
-activation, both unsigned, and is added or subtracted by the sign of w; zero weights cost nothing.
+Per network one piece of code, for all intersections with that network. A layer's inputs lie in registers (or, without room,
+in RAM). Each row is summed by itself (`sums`), in 16 bits where no input can take it further. A branch that no input can wake
+isn't computed, and one that is always awake isn't tested.
 
 Meaning as in model/policy/integer.py. What surrounds it is firmware/src/avr/unrolled.S.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from firmware.generator.assembly import Assembly, byte, r
-from firmware.generator.grouping import INPUT_MAX, Row, Term, group, has_room
+from firmware.generator.assembly import Assembly, r
+from firmware.generator.grouping import INPUT_MAX, Term
+from firmware.generator.narrow_row import bounds, is_narrow
 from firmware.generator.narrowing import narrow, needed_bytes
-from firmware.generator.scaling import SPARE, ZERO, load, scale, store
+from firmware.generator.scaling import SPARE, ZERO, Scaling, load, store
+from firmware.generator.sums import BRANCH, LEAST_IMMEDIATE, PARTIAL, TOTAL, WEIGHT, Accumulator, Sum, Sums
 
 FILES = range(3, 23)  # registers that hold a layer's inputs; one input more lies in the spare byte
-WEIGHT = 23
-LEAST_IMMEDIATE = 16  # LDI takes the registers from here on
 THROUGH_RAM_CYCLES = 3  # STS and LDS instead of MOV
 INPUTS, HIDDEN1, HIDDEN2 = "kernel_even", "kernel_odd", "kernel_even"  # in RAM
 ACTION, LOGITS = "inferred", "inferred+1"  # struct decision
-
-
-class Accumulator(NamedTuple):
-    """Three registers, the lower two a pair."""
-
-    low: int
-    middle: int
-    high: int
-
-
-TOTAL = Accumulator(24, 25, 26)
-BRANCH = Accumulator(28, 29, 27)
-PARTIAL = (30, 31)
+HIGHEST = (TOTAL.high, BRANCH.high)  # free where all sums of a layer are narrow
 MULTIPLIER = BRANCH.middle  # free while a sum is requantised
 
 
-class Summand(NamedTuple):
-    """Products of one sign: a single one, or several and a constant (at least 0) that fit 16 bits together."""
+class Unit(NamedTuple):
+    """A row of a hidden layer: the sums whose ReLUs are added, and their greatest total. ``is_awake``: the second sum, or the
+    only one, can't be negative, and so needs no ReLU."""
 
-    terms: list[Term]
-    constant: int = 0
+    sums: list[Sum]
+    is_awake: bool
+    high: int
 
 
 class Unrolled:
@@ -54,67 +44,86 @@ class Unrolled:
         self.number = number
         self.code = Assembly(str(number))
         self.part = part
-        self._loaded: int | None = None  # what WEIGHT holds
-        self._held: dict[int, int] = {}  # |weights| that have a register of their own for a while: |weight| to register
-        self._rows: deque[Row] = deque()  # the sums to come
+        self._sums = Sums(self.code)
 
     def write(self) -> Assembly:
         part, code = self.part, self.code
         code.op("movw", r(30), r(26))
-        inputs = _places(INPUTS, sum(feature["width"] for feature in part["features"]), 0)
-        scale(code, part["features"], inputs)
-        code.place(f"layers_{self.number}")  # for tests that count cycles from here on
         h1, h2 = part["hidden"]
-        hidden1, hidden2 = _places(HIDDEN1, h1), _places(HIDDEN2, h2)
         layer1, layer2, layer3 = part["layer1"], part["layer2"], part["layer3"]
-        for rows in zip(*layer1["weights"], strict=True):
-            begin = 0
-            for weights in rows:
-                self._plan(weights, inputs[begin : begin + len(weights)])
-                begin += len(weights)
-        for layer, places in ((layer2, hidden1), (layer3, hidden2)):
-            for weights in layer["weights"]:
-                self._plan(weights, places)
+        scaled = _input_places(self._uses())
+        Scaling(code).write(part["features"], scaled)
+        code.place(f"layers_{self.number}")  # for tests that count cycles from here on
+        inputs = [place or ZERO for place in scaled]
+        units1 = [_unit(self._branches(row, inputs)) for row in range(h1)]
+        if _are_narrow(units1):
+            inputs = self._with_high_registers(inputs)
+            units1 = [_unit(self._branches(row, inputs)) for row in range(h1)]
+        hidden1, hidden2 = _places(HIDDEN1, h1), _places(HIDDEN2, h2)
+        units2 = [_unit([(_terms(w, hidden1), b)]) for w, b in zip(layer2["weights"], layer2["biases"], strict=True)]
+        logits = [_sum(_terms(w, hidden2), b) for w, b in zip(layer3["weights"], layer3["biases"], strict=True)]
+        for unit in (*units1, *units2):
+            self._sums.plan(unit.sums)
+        self._sums.plan(logits)
         code.note("layer 1")
         targets = _targets(HIDDEN1, hidden1, inputs)
-        for row in range(h1):
-            self._layer1_row(row, targets[row])
-            self._keep(HIDDEN1, row, targets[row])
+        self._layer(units1, HIDDEN1, targets, layer1)
         code.note("layer 2")
         self._fetch(targets, hidden1)
         free = [BRANCH.high, *(register for register in FILES if register not in hidden1 and register >= LEAST_IMMEDIATE)]
-        self._hold(layer2["weights"], free, hidden2)
-        targets = _targets(HIDDEN2, hidden2, [*hidden1, *self._held.values()])
-        for row, (weights, bias) in enumerate(zip(layer2["weights"], layer2["biases"], strict=True)):
-            zero_flag = self._sum(bias, TOTAL)
-            high = bias + INPUT_MAX * sum(w for w in weights if w > 0)
-            self._activate(targets[row], high, (layer2["multipliers"][row], layer2["shifts"][row]), zero_flag=zero_flag)
-            self._keep(HIDDEN2, row, targets[row])
-        self._held = {}
+        if _are_narrow(units2):
+            free.append(TOTAL.high)
+        self._hold(units2, free, hidden2)
+        targets = _targets(HIDDEN2, hidden2, [*hidden1, *self._sums.held.values()])
+        self._layer(units2, HIDDEN2, targets, layer2)
+        self._sums.held = {}
         code.note("layer 3")
         self._fetch(targets, hidden2)
-        self._layer3()
+        self._layer3(logits)
         code.op("ret")
         return code
 
-    def _plan(self, weights: Sequence[int], places: Sequence[int | str]) -> None:
-        self._rows.append(group([Term(w, place) for w, place in zip(weights, places, strict=True) if w]))
+    def _with_high_registers(self, inputs: Sequence[int | str]) -> list[int | str]:
+        """Brings the two inputs in RAM that are used most to the registers of the sums' highest bytes, which aren't needed."""
+        registers = dict(zip((f"{INPUTS}+{number}" for number in range(len(HIGHEST))), HIGHEST, strict=True))
+        for place, register in registers.items():
+            if place in inputs:
+                load(self.code, register, place)
+        return [registers.get(place, place) if isinstance(place, str) else place for place in inputs]
 
-    def _hold(self, weights: Sequence[Sequence[int]], registers: Sequence[int], outputs: Sequence[int | str]) -> None:
+    def _uses(self) -> list[int]:
+        """Of each input, with how many weights it is multiplied in layer 1."""
+        branches = self.part["layer1"]["weights"]
+        columns = [column for rows in branches for column in zip(*rows, strict=True)]
+        return [sum(weight != 0 for weight in column) for column in columns]
+
+    def _branches(self, row: int, inputs: Sequence[int | str]) -> list[tuple[list[Term], int]]:
+        """Terms and bias of each of layer 1's branches in a row."""
+        layer, begin, branches = self.part["layer1"], 0, []
+        for weights, biases in zip(layer["weights"], layer["biases"], strict=True):
+            branches.append((_terms(weights[row], inputs[begin : begin + len(weights[row])]), biases[row]))
+            begin += len(weights[row])
+        return branches
+
+    def _hold(self, units: Sequence[Unit], registers: Sequence[int], outputs: Sequence[int | str]) -> None:
         """Puts the most frequent |weights| of a layer into registers that it leaves free, where that saves cycles: an output
         that loses its register goes through RAM, except the last."""
-        counts = Counter(abs(w) for row in weights for w in row if abs(w) > 1)
+        counts: Counter[int] = Counter()
+        for unit in units:
+            for each in unit.sums:
+                counts += each.loads()
         for register, (size, count) in zip(registers, counts.most_common(), strict=False):
             if count > 1 + (THROUGH_RAM_CYCLES if register in outputs[:-1] else 0):
                 self.code.op("ldi", r(register), size)
-                self._held[size] = register
+                self._sums.held[size] = register
 
-    def _keep(self, array: str, unit: int, target: int | str) -> None:
-        """The activation's byte in RAM, for range.S, where it isn't there anyway."""
-        if target == SPARE:
-            load(self.code, target := PARTIAL[0], SPARE)
-        if isinstance(target, int):
-            store(self.code, f"{array}+{unit}", target)
+    def _layer(self, units: Sequence[Unit], array: str, targets: Sequence[int | str], scales: dict[str, Sequence[int]]) -> None:
+        for row, (unit, target) in enumerate(zip(units, targets, strict=True)):
+            self._unit(unit, target, (scales["multipliers"][row], scales["shifts"][row]))
+            if target == SPARE:  # the byte must be in RAM, too, for range.S
+                load(self.code, target := PARTIAL[0], SPARE)
+            if isinstance(target, int):
+                store(self.code, f"{array}+{row}", target)
 
     # Between layers
 
@@ -129,136 +138,40 @@ class Unrolled:
             if place == SPARE:
                 store(self.code, place, register)
 
-    # Sums
-
-    def _sum(self, bias: int, into: Accumulator) -> bool:
-        """into = bias + the next row's sum of weight * input, exact; the sign flag is that of the sum. True: the zero flag is
-        that of its highest byte."""
-        code = self.code
-        row = self._rows.popleft()
-        summands = [Summand(terms) for terms in (*row.partial, *([term] for term in row.single))]
-        constant = bias if row.lead and has_room(row.lead, bias) else 0
-        if row.lead and not constant:
-            bias -= _take_in(summands, bias)
-        negative = [each for each in summands if each.terms[0].weight < 0]
-        positive = [each for each in summands if each.terms[0].weight > 0]
-        has_sign = ends_positive = False
-        if row.lead:
-            self._partial_sum(row.lead, (into.low, into.middle), [*negative, *positive])
-            self._add_constant(constant, (into.low, into.middle))
-            if negative:  # its borrow begins the highest byte
-                self._add(negative, positive, into, fresh=True)
-                has_sign = True
-            else:
-                code.op("ldi", r(into.high), 0)
-            has_sign |= self._add_constant(bias - constant, into)
-        else:
-            for number, register in enumerate(into):
-                code.op("ldi", r(register), byte(bias, number))
-        while negative:
-            self._add(negative, positive, into)
-            has_sign = True
-        while positive:
-            self._add(positive, [], into)
-            has_sign = ends_positive = True
-        if not has_sign:
-            code.op("tst", r(into.high))
-        return ends_positive or not has_sign  # ADC sets the zero flag by its own byte, SBC by all
-
-    def _add_constant(self, constant: int, into: Sequence[int]) -> bool:
-        """into += constant; False if the constant is 0."""
-        for number, register in enumerate(into if constant else ()):
-            self.code.op("sbci" if number else "subi", r(register), byte(-constant, number))
-        return constant != 0
-
-    def _add(self, waiting: list[Summand], later: list[Summand], into: Accumulator, *, fresh: bool = False) -> None:
-        """Takes one of the waiting summands of a sign, if possible one that begins with the weight loaded, and adds it.
-        `fresh`: the highest byte is 0 and not yet set."""
-        code = self.code
-        summand = min(waiting, key=lambda each: self._loaded not in _sizes(each.terms))
-        waiting.remove(summand)
-        terms = summand.terms
-        positive = terms[0].weight > 0
-        if len(terms) == 1:
-            self._accumulate(terms[0], into[:2])
-        else:
-            self._partial_sum(terms, PARTIAL, [*waiting, *later])
-            self._add_constant(summand.constant, PARTIAL)
-            code.op("add" if positive else "sub", r(into.low), r(PARTIAL[0]))
-            code.op("adc" if positive else "sbc", r(into.middle), r(PARTIAL[1]))
-        code.op("adc" if positive else "sbc", r(into.high), r(into.high if fresh else ZERO))
-
-    def _partial_sum(self, terms: Sequence[Term], into: Sequence[int], later: Sequence[Summand]) -> None:
-        """into = sum of |weight| * input, in 16 bits. It begins with the weight loaded and ends with one needed `later`, or by
-        the next row if nothing is left: a weight that is loaded already saves a cycle."""
-        sizes = {size for each in later for size in _sizes(each.terms)}
-        if not later and self._rows:
-            sizes = _sizes(self._rows[0].lead)
-        first, *others = sorted(terms, key=lambda term: (term.size != self._loaded, term.size in sizes, term.size))
-        if first.size == 1:
-            self.code.op("mov", r(into[0]), r(self._register(first)))
-            self.code.op("mov", r(into[1]), r(ZERO))
-        else:
-            self._multiply(first)
-            self.code.op("movw", r(into[0]), r(0))
-        for term in others:
-            self._accumulate(term._replace(weight=term.size), into)
-
-    def _accumulate(self, term: Term, into: Sequence[int]) -> None:
-        """Adds (or subtracts) a product to two bytes; leaves the carry."""
-        add, carry = ("add", "adc") if term.weight > 0 else ("sub", "sbc")
-        if term.size == 1:
-            product = (self._register(term), ZERO)
-        else:
-            self._multiply(term)
-            product = (0, 1)
-        self.code.op(add, r(into[0]), r(product[0]))
-        self.code.op(carry, r(into[1]), r(product[1]))
-
-    def _multiply(self, term: Term) -> None:
-        """r1:r0 = |weight| * input"""
-        register = self._register(term)
-        weight = self._held.get(term.size, WEIGHT)
-        if weight == WEIGHT and self._loaded != term.size:
-            self.code.op("ldi", r(WEIGHT), term.size)
-            self._loaded = term.size
-        self.code.op("mul", r(register), r(weight))
-
-    def _register(self, term: Term) -> int:
-        """Where the term's input is, fetched from RAM if it lies there."""
-        if isinstance(term.source, int):
-            return term.source
-        load(self.code, PARTIAL[0], term.source)
-        return PARTIAL[0]
-
     # Layers
 
-    def _layer1_row(self, row: int, target: int | str) -> None:
+    def _unit(self, unit: Unit, target: int | str, scale: tuple[int, int]) -> None:
         """The branches' ReLUs, summed, to a byte."""
-        code, layer = self.code, self.part["layer1"]
-        branches = [(weights[row], biases[row]) for weights, biases in zip(layer["weights"], layer["biases"], strict=True)]
-        high = sum(max(0, bias + INPUT_MAX * sum(w for w in weights if w > 0)) for weights, bias in branches)
-        scale = layer["multipliers"][row], layer["shifts"][row]
-        if len(branches) == 1:
-            zero_flag = self._sum(branches[0][1], TOTAL)
-            self._activate(target, high, scale, zero_flag=zero_flag)
+        code, sums = self.code, unit.sums
+        if not sums:
+            store(code, target, ZERO)
             return
-        for number, (_, bias) in enumerate(branches):
-            self._sum(bias, BRANCH if number else TOTAL)
-            if number == len(branches) - 1:
-                self._activate(target, high, scale, add=BRANCH)
-                break
-            done = code.label()
-            code.op("brmi" if number else "brpl", done)
-            if number:
-                self._add_branch()
-            else:
-                for register in TOTAL:
-                    code.op("mov", r(register), r(ZERO))
-            code.place(done)
+        zero_flag = self._sums.write(TOTAL)
+        if len(sums) == 1:
+            self._activate(target, unit.high, scale, test=None if unit.is_awake else TOTAL, zero_flag=zero_flag)
+            return
+        size = 2 if sums[0].narrow else 3
+        awake = code.label()
+        code.op("brpl", awake)
+        for register in TOTAL[:size]:
+            code.op("mov", r(register), r(ZERO))
+        code.place(awake)
+        later = sums[1:]
+        if unit.is_awake:
+            later = later[1:]
+            self._sums.write(TOTAL)
+        for _ in later[:-1]:
+            self._sums.write(BRANCH)
+            asleep = code.label()
+            code.op("brmi", asleep)
+            self._add_branch(size)
+            code.place(asleep)
+        if later:
+            self._sums.write(BRANCH)
+        self._activate(target, unit.high, scale, test=BRANCH if later else None, size=size)
 
-    def _add_branch(self) -> None:
-        for add, to, of in zip(("add", "adc", "adc"), TOTAL, BRANCH, strict=True):
+    def _add_branch(self, size: int) -> None:
+        for add, to, of in list(zip(("add", "adc", "adc"), TOTAL, BRANCH, strict=True))[:size]:
             self.code.op(add, r(to), r(of))
 
     def _activate(
@@ -267,26 +180,30 @@ class Unrolled:
         high: int,
         scale: tuple[int, int],
         *,
+        test: Accumulator | None,
         zero_flag: bool = False,
-        add: Accumulator | None = None,
+        size: int = 3,
     ) -> None:
-        """target = min(255, (max(0, TOTAL) * multiplier + half) >> shift), TOTAL being at most `high`. The sign flag is its
-        own, and if `zero_flag`, the zero flag that of its highest byte. With `add`, TOTAL is not negative, the sign flag is
-        that of `add`, and that is added before unless it is negative.
+        """target = min(255, (max(0, TOTAL) * multiplier + half) >> shift), TOTAL being at most `high`. The sign flag is that of
+        `test`; if `zero_flag`, the zero flag is that of its highest byte. None: TOTAL is not negative. BRANCH: nor then, and
+        that (its lower `size` bytes) is added before unless it is negative.
 
         What is neither 0 nor 255 runs straight through: it takes longest. The others' code lies where that jumps anyway."""
         code = self.code
-        multiplier, shift = _aligned(*scale)
+        multiplier, shift = _aligned(*scale, high)
         half = 1 << (shift - 1)
         least_255 = -(-((INPUT_MAX << shift) - half) // multiplier)
         two_bytes = min(high, least_255 - 1) <= 0xFFFF
         positive, summed, end = code.label(), code.label(), code.label()
         saturated = code.label() if high >= least_255 else None
-        code.op("brpl", positive)
-        if add is None:
+        if test is not None:
+            code.op("brpl", positive)
+        elif saturated is not None:
+            code.op("rjmp", summed)
+        if test is TOTAL:
             store(code, target, ZERO)
             code.op("rjmp", end)
-        else:
+        elif test is BRANCH:
             code.op("rjmp", summed)
         if saturated is not None:
             code.place(saturated)
@@ -294,24 +211,26 @@ class Unrolled:
             store(code, target, MULTIPLIER)
             code.op("rjmp", end)
         code.place(positive)
-        if add is not None:
-            self._add_branch()
+        if test is BRANCH:
+            self._add_branch(size)
         code.place(summed)
         if two_bytes and high > 0xFFFF:
             if not zero_flag:
                 code.op("tst", r(TOTAL.high))
             code.op("brne", saturated)
         product = self._multiply_total(multiplier, needed_bytes(shift), two_bytes)
-        length = (max(high, 0) * multiplier).bit_length()
-        product = [register if length > 8 * number else None for number, register in enumerate(product)]
-        store(code, target, narrow(code, product, shift, ZERO, saturated))
+        most = max(min(high, 0xFFFF if two_bytes else high), 0) * multiplier
+        product = [register if most.bit_length() > 8 * number else None for number, register in enumerate(product)]
+        store(code, target, narrow(code, product, shift, ZERO, saturated, most))
         code.place(end)
 
     def _multiply_total(self, multiplier: int, lowest: int, two_bytes: bool) -> list[int | None]:
         """TOTAL * multiplier; bytes below `lowest` may be wrong."""
         code = self.code
+        if multiplier == 1:
+            return list(TOTAL[: 2 if two_bytes else 3])
         factor = WEIGHT
-        if self._loaded != multiplier:
+        if self._sums.loaded != multiplier:
             factor = MULTIPLIER  # what is loaded stays
             code.op("ldi", r(factor), multiplier)
         low_byte, second, upper = TOTAL.low, BRANCH.low, PARTIAL
@@ -336,20 +255,26 @@ class Unrolled:
         code.op("adc", r(upper[1]), r(ZERO))
         return [low_byte, second, upper[0], upper[1]]
 
-    def _layer3(self) -> None:
+    def _layer3(self, logits: Sequence[Sum]) -> None:
         """The logits, and the first of the greatest; BRANCH holds the greatest so far."""
         code = self.code
-        for action, bias in enumerate(self.part["layer3"]["biases"]):
-            self._sum(bias, TOTAL)
+        size = 2 if all(each.narrow for each in logits) else 3  # that are compared
+        for action, each in enumerate(logits):
+            self._sums.write(TOTAL)
+            if each.narrow:
+                code.op("mov", r(TOTAL.high), r(TOTAL.middle))
+                code.op("lsl", r(TOTAL.high))
+                code.op("sbc", r(TOTAL.high), r(TOTAL.high))
             for number, register in enumerate(TOTAL):
                 code.op("sts", f"{LOGITS}+{3 * action + number}", r(register))
             lower = code.label()
             if action:
-                for number, (best, here) in enumerate(zip(BRANCH, TOTAL, strict=True)):
+                for number, (best, here) in enumerate(list(zip(BRANCH, TOTAL, strict=True))[:size]):
                     code.op("cpc" if number else "cp", r(best), r(here))
                 code.op("brge", lower)
             code.op("movw", r(BRANCH.low), r(TOTAL.low))
-            code.op("mov", r(BRANCH.high), r(TOTAL.high))
+            if size > 2:
+                code.op("mov", r(BRANCH.high), r(TOTAL.high))
             if action:
                 code.op("ldi", r(PARTIAL[0]), action)
             code.op("sts", ACTION, r(PARTIAL[0] if action else ZERO))
@@ -359,9 +284,46 @@ class Unrolled:
 FAST: list[int | str] = [*FILES, SPARE]
 
 
-def _places(array: str, count: int, first: int = len(FAST)) -> list[int | str]:
-    """Where a layer's inputs are while it is computed: registers, the spare byte, then bytes of `array` from `first` on."""
-    return [*FAST[:count], *(f"{array}+{first + number}" for number in range(count - len(FAST)))]
+def _are_narrow(units: Sequence[Unit]) -> bool:
+    return all(each.narrow for unit in units for each in unit.sums)
+
+
+def _terms(weights: Sequence[int], places: Sequence[int | str]) -> list[Term]:
+    return [Term(w, place) for w, place in zip(weights, places, strict=True) if w]
+
+
+def _sum(terms: list[Term], bias: int) -> Sum:
+    return Sum(terms, bias, is_narrow([term.weight for term in terms], bias))
+
+
+def _unit(branches: Sequence[tuple[list[Term], int]]) -> Unit:
+    """What is to be computed of branches that have a ReLU each."""
+    by_bounds = [(bounds([term.weight for term in terms], bias), terms, bias) for terms, bias in branches]
+    awake = [each for each in by_bounds if each[0][1] > 0]
+    total = sum(high for (_, high), _, _ in awake)
+    fits = total <= 0xFFFF and all(is_narrow([term.weight for term in terms], bias) for _, terms, bias in awake)
+    if not fits:
+        sums = [Sum(terms, bias, narrow=False) for _, terms, bias in awake]
+        return Unit(sums, len(awake) == 1 and awake[0][0][0] >= 0, total)
+    sums = [Sum(terms, bias, narrow=True) for (low, _), terms, bias in awake if low < 0]
+    always = [each for each in awake if each[0][0] >= 0]
+    if always:
+        terms = [term for _, part, _ in always for term in part]
+        sums.insert(1, Sum(terms, sum(bias for _, _, bias in always), narrow=True, onto=bool(sums)))
+    return Unit(sums, bool(always), total)
+
+
+def _places(array: str, count: int) -> list[int | str]:
+    """Where a layer's inputs are while it is computed: registers, the spare byte, then the further bytes of `array`."""
+    return [*FAST[:count], *(f"{array}+{number}" for number in range(len(FAST), count))]
+
+
+def _input_places(uses: Sequence[int]) -> list[int | str | None]:
+    """Where the policy's inputs are: those that are used most in registers, then the spare byte, then RAM; None: not used."""
+    order = sorted((number for number, count in enumerate(uses) if count), key=lambda number: -uses[number])
+    places = [*FAST, *(f"{INPUTS}+{number}" for number in range(len(order)))]
+    by_number = dict(zip(order, places, strict=False))
+    return [by_number.get(number) for number in range(len(uses))]
 
 
 def _targets(array: str, places: Sequence[int | str], inputs: Sequence[int | str]) -> list[int | str]:
@@ -370,26 +332,14 @@ def _targets(array: str, places: Sequence[int | str], inputs: Sequence[int | str
     return [place if number == last or place not in inputs else f"{array}+{number}" for number, place in enumerate(places)]
 
 
-def _take_in(summands: list[Summand], constant: int) -> int:
-    """The constant, once it is part of a partial sum of its sign; 0 if none has room."""
-    for number, (terms, _) in enumerate(summands):
-        if len(terms) > 1 and (terms[0].weight > 0) == (constant > 0) and has_room(terms, abs(constant)):
-            summands[number] = Summand(terms, abs(constant))
-            return constant
-    return 0
-
-
-def _sizes(terms: Sequence[Term]) -> set[int]:
-    return {term.size for term in terms}
-
-
 def registers_for_inputs() -> int:
     """How many inputs of a layer lie in registers or the spare byte; more need RAM (`kernel_even`)."""
     return len(FAST)
 
 
-def _aligned(multiplier: int, shift: int) -> tuple[int, int]:
-    """The same scale with the shift that costs least: nearest above a whole byte, or at one."""
+def _aligned(multiplier: int, shift: int, high: int) -> tuple[int, int]:
+    """The same scale with the shift that costs least: nearest above a whole byte, or at one; without a multiplier where it is a
+    power of two and the sum (at most `high`) has two bytes."""
     scales = [(multiplier, shift)]
     while scales[-1][0] <= INPUT_MAX // 2 and scales[-1][1] < 31:
         scales.append((2 * scales[-1][0], scales[-1][1] + 1))
@@ -397,4 +347,6 @@ def _aligned(multiplier: int, shift: int) -> tuple[int, int]:
     while multiplier % 2 == 0 and shift > 1:
         multiplier, shift = multiplier // 2, shift - 1
         scales.append((multiplier, shift))
+    if multiplier == 1 and high <= 0xFFFF:
+        return multiplier, shift
     return min(scales, key=lambda scale: min(-scale[1] % 8, 2 + scale[1] % 8))

@@ -13,7 +13,8 @@ from fastcrc import crc16
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware.generator import flash_crc
+from firmware.generator import flash_crc, narrow_row
+from firmware.generator.generate import networks
 from firmware.generator.grouping import CAPACITY, Row, Term, group, prove
 from firmware.generator.policy import PolicyError, read_policy
 from firmware.generator.stream import ROWS_MAX, block_sizes, constants
@@ -88,6 +89,51 @@ def test_a_partial_sum_that_could_overflow_is_refused() -> None:
         prove(Row(terms, [], []))
     with pytest.raises(AssertionError):
         prove(Row([], [[Term(5, 3), Term(-5, 4)]], []))
+
+
+@given(st.lists(st.integers(-127, 127).filter(bool), min_size=1, max_size=40), st.integers(0, 7), st.sets(st.integers(2, 127)))
+def test_a_narrow_row_gives_each_input_its_weight(row: list[int], top: int, held: set[int]) -> None:
+    terms = [Term(w, f"ram+{n}" if n % 3 == 0 else n) for n, w in enumerate(row)]
+    planned = narrow_row.plan(terms, held, top)
+    inputs = {term.source: number % 256 for number, term in enumerate(terms, 200)}
+    total = 0
+    for added in reversed(planned.levels):
+        total = 2 * total + sum(term.weight * inputs[term.source] for term in added)
+    total += sum(term.weight * inputs[term.source] for term in planned.products)
+    assert total == sum(term.weight * inputs[term.source] for term in terms)
+    assert not any(planned.levels[top + 1 :])
+
+
+def test_a_plan_that_gives_an_input_another_weight_is_refused() -> None:
+    terms = [Term(4, 3), Term(-5, 4), Term(4, 5), Term(8, 6), Term(-2, 7)]
+    levels, products = narrow_row.plan(terms)
+    narrow_row.prove(narrow_row.NarrowRow(levels, products), terms)
+    with pytest.raises(AssertionError):
+        narrow_row.prove(narrow_row.NarrowRow(levels, products), [*terms[:4], Term(2, 7)])
+    with pytest.raises(AssertionError):
+        narrow_row.prove(narrow_row.NarrowRow([[], *levels[:-1]], products), terms)
+
+
+@given(st.lists(st.integers(-127, 127), max_size=8), st.integers(-40_000, 40_000))
+def test_a_row_is_narrow_where_no_input_takes_its_sum_out_of_16_bits(row: list[int], bias: int) -> None:
+    sums = [
+        bias + sum(w * q for w, q in zip(row, inputs, strict=True)) for inputs in itertools.product((0, 255), repeat=len(row))
+    ]
+    assert narrow_row.is_narrow(row, bias) == (min(sums) >= -32_768 and max(sums) <= 32_767)
+
+
+def test_small_weights_cost_fewer_cycles_than_products() -> None:
+    """Three powers of two take three additions and three doublings: 12 cycles, where products take 15."""
+    planned = narrow_row.plan([Term(4, 3), Term(-8, 4), Term(2, 5)])
+    assert planned.products == [] and planned.levels[1:4] == [[Term(1, 5)], [Term(1, 3)], [Term(-1, 4)]]
+    assert narrow_row.plan([Term(77, 3), Term(-8, 4)]).products == [Term(77, 3), Term(-8, 4)]
+
+
+def test_intersections_that_compute_the_same_share_it() -> None:
+    parts = [random_intersection(seed, intersection_id=f"light_{n}").model_dump() for n, seed in enumerate((1, 2, 1, 1))]
+    parts[2]["phases"] = [phase + 3 for phase in parts[2]["phases"]]
+    parts[3]["features"][1]["offset"] += 1
+    assert networks(parts) == [0, 1, 0, 3]
 
 
 @given(st.integers(1, 255))

@@ -83,6 +83,40 @@ def ends(of: int, biases: Sequence[int]) -> list[int]:
     return [of - 1 if bias > 0 else -of for bias in biases]
 
 
+def narrow_intersection(
+    seed: int, most: int, widths: tuple[int, ...], hidden: tuple[int, int] = (14, 12)
+) -> IntersectionPolicy:
+    """Small weights, so that most sums stay in 16 bits; scales that are powers of two in every other row; branches that are
+    always awake, never, and now and then; inputs without any weight."""
+    rng = np.random.default_rng(seed)
+    fields = random_intersection(seed, n_phases=5, widths=widths, hidden=hidden, bias_size=600).model_dump()
+    layer1, layer2, layer3 = (fields[name] for name in ("layer1", "layer2", "layer3"))
+    layer1["weights"] = [rng.integers(-most, most + 1, (hidden[0], width)) * rng.integers(0, 2, width) for width in widths]
+    for branch, biases in zip(layer1["weights"], layer1["biases"], strict=True):
+        for unit, kind in enumerate(rng.integers(0, 6, hidden[0])):
+            if kind < 2:  # no negative weight or bias, or no positive one
+                sign = (1, -1)[kind]
+                branch[unit], biases[unit] = sign * np.abs(branch[unit]), sign * abs(biases[unit])
+    layer1["weights"] = [branch.tolist() for branch in layer1["weights"]]
+    layer2["weights"] = rng.integers(-most, most + 1, (hidden[1], hidden[0])).tolist()
+    layer3["weights"] = rng.integers(-most, most + 1, (5, hidden[1])).tolist()
+    for layer in (layer1, layer2):
+        layer["multipliers"][::2] = [1 << int(rng.integers(8)) for _ in layer["multipliers"][::2]]
+        layer["shifts"] = [int(rng.integers(1, 16)) for _ in layer["shifts"]]
+    return IntersectionPolicy(**fields)
+
+
+def narrow_intersections() -> list[IntersectionPolicy]:
+    shapes = [(3, (12, 9)), (7, (30, 1, 1)), (15, (40,)), (15, (12, 8, 8)), (31, (32, 4, 1)), (1, (2, 3))]
+    return [narrow_intersection(seed, most, widths) for seed, (most, widths) in enumerate(shapes)]
+
+
+def shared_intersections() -> list[IntersectionPolicy]:
+    """Two networks for four intersections, each with phases of its own."""
+    parts = [random_intersection(seed, n_phases=4, widths=(5, 3), hidden=(7, 6)) for seed in (1, 2, 1, 1)]
+    return [part.model_copy(update={"phases": list(range(n, n + 4)), "id": f"light_{n}"}) for n, part in enumerate(parts)]
+
+
 ONE_BY_ONE = {
     "paper": lambda: make_random_policy(1),
     "many shapes": lambda: make_random_policy(
@@ -95,6 +129,8 @@ ONE_BY_ONE = {
     "extreme, high shifts": lambda: random_policy([extreme_intersection(sign, (9, 8), 16, 16) for sign in (1, -1)]),
     "biases of 16 and 17 bits": lambda: random_policy([biases_at_the_ends(1 << bits) for bits in (15, 16)]),
     "scaling": lambda: random_policy(scaling_intersections()),
+    "narrow": lambda: random_policy(narrow_intersections()),
+    "shared": lambda: random_policy(shared_intersections()),
 }  # for the unrolled kernel, which has room for little; the widest falls back to the table
 LARGE = [extreme_intersection(sign, (33, 30), 31) for sign in (1, -1)]
 TOGETHER = {
