@@ -19,12 +19,12 @@ from model.planning.planner import MAX_QUEUE
 from model.planning.records import Records, Seen
 from model.planning.rollouts import Rollouts
 from model.planning.settings import PlanConfig
-from model.planning.student import Student
+from model.planning.student import ROUND_HEADROOM, Student
 from model.policy.file import IntersectionPolicy
 from model.policy.float_policy import FloatPolicy
 from model.policy.inputs import gather_inputs, input_indices
 from model.policy.integer import IntegerPolicy
-from model.quantise.quantise import Headroom, KeptFeature, quantise
+from model.quantise.quantise import KeptFeature, quantise
 from model.search.supergraph import GraphShape
 from streetflow.control.conditions import FINE, Conditions
 from streetflow.control.environment import Environment
@@ -34,7 +34,6 @@ from streetflow.networks.catalogue import Network, default_seed
 from streetflow.networks.variations import Variation, Varied
 from streetflow.roadnet.flow import Flow
 
-ROUND_HEADROOM = Headroom(1.25, 1.25)
 CALIBRATION_ROWS = 3000
 
 
@@ -165,7 +164,8 @@ class Distillation:
             if len(states) > CALIBRATION_ROWS:
                 states = states[rng.choice(len(states), CALIBRATION_ROWS, replace=False)]
             weights, kept = self.student.weights(light), self.kept(light)
-            parts.append(quantise(intersection.id, intersection.phases, kept, weights, states, ROUND_HEADROOM))
+            grid = self.settings.grid
+            parts.append(quantise(intersection.id, intersection.phases, kept, weights, states, ROUND_HEADROOM, grid))
         return parts
 
     def kept(self, group: int) -> list[KeptFeature]:

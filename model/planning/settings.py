@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from model.policy.file import CHIP_INPUTS
+from model.quantise.quantise import WEIGHT_MAX, Grid
 from model.search.budget import Budget
 from model.search.config import LAYER_DIMS
 from model.search.ranges import MOST, require_possible, setting
@@ -34,6 +35,10 @@ class PlanConfig:
         turns, shift_s: how far a variation goes, at most (`streetflow.networks.variations.Variation`).
         faulty: the share of the variations with faulty detectors or a shut lane, too.
         kept_features, max_parameters: of the sub-graph.
+        weight_limit: the greatest |weight| of its integers; below 127 the sub-graph learns through the chip's rounding.
+        shifts_only: hidden units' multipliers are powers of two, so that a shift requantises them; it learns so, too.
+        narrow_sums: no sum of its integers can leave 16 bits, whatever the inputs; it learns so, too.
+        drop_silent: take out, in the end, what is the same in all traffic of the calibration, the hard one included.
         search_steps, refine_steps: minibatches that the super-graph learns from, and the sub-graph in each round.
         last_steps: the same of the last round.
         batch: states of each light in a minibatch; half as many in the search.
@@ -63,6 +68,10 @@ class PlanConfig:
     faulty: float = setting(0.3, 0, 1)
     kept_features: int = setting(3, 1)
     max_parameters: int = setting(1001, 1)
+    weight_limit: int = setting(WEIGHT_MAX, 1, WEIGHT_MAX)
+    shifts_only: bool = False
+    narrow_sums: bool = False
+    drop_silent: bool = False
     search_steps: int = setting(400, 1)
     refine_steps: int = setting(600, 1)
     last_steps: int = setting(1500, 1)
@@ -86,6 +95,11 @@ class PlanConfig:
     def budget(self) -> Budget:
         """Of an intersection's sub-graph: its parameters, and the inputs that a request to the chip carries."""
         return Budget(self.max_parameters, max_inputs=CHIP_INPUTS)
+
+    @property
+    def grid(self) -> Grid:
+        """Of the policy's integers."""
+        return Grid(self.weight_limit, self.shifts_only, self.narrow_sums)
 
     @property
     def episodes_a_round(self) -> int:

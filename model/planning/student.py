@@ -22,10 +22,14 @@ from torch import Tensor
 from model.planning.records import Seen
 from model.planning.settings import PlanConfig
 from model.policy.float_policy import GroupWeights
+from model.quantise.quantise import FULL_GRID, Headroom
+from model.search.rounding import RoundedSubGraph
 from model.search.subgraph import Choice, SubGraph, kept_columns, strongest, trimmed
 from model.search.supergraph import GraphShape, SuperGraph, entropies
 
 MOST_REGRET_S = 1500.0
+ROUND_HEADROOM = Headroom(1.25, 1.25)  # of the integers while it is trained
+RANGE_ROWS, RANGE_STEPS = 2000, 50  # their ranges are taken from so many records, and so often
 LEAST_SCALE = 0.05  # of a feature: half of its mean size, below which it isn't blown up further
 
 
@@ -115,17 +119,35 @@ class Student:
             subgraph.theta(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
         )
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, settings.learning_rate, total_steps=max(steps, 2))
-        for _ in range(steps):
+        rounded = None if settings.grid == FULL_GRID else self._rounded(subgraph)
+        for step in range(steps):
             rows = data.rows(settings.batch)
-            loss = data.loss(subgraph(inputs[rows]), rows, settings.temperature_s)
+            if rounded is not None:
+                rounded.fit(inputs[data.rows(RANGE_ROWS)]) if step % RANGE_STEPS == 0 else rounded.follow()
+            loss = data.loss((rounded or subgraph)(inputs[rows]), rows, settings.temperature_s)
             optimiser.zero_grad()
             loss.backward()
+            if rounded is not None:
+                rounded.hand_over()
             optimiser.step()
             schedule.step()
         with torch.no_grad():
             rows = data.rows(2000)
-            actions = subgraph(inputs[rows]).masked_fill(data.missing[rows], -torch.inf).argmax(dim=2, keepdim=True)
+            if rounded is not None:
+                rounded.fit(inputs[rows])
+            actions = (
+                (rounded or subgraph)(inputs[rows]).masked_fill(data.missing[rows], -torch.inf).argmax(dim=2, keepdim=True)
+            )
             return float(data.regrets[rows].gather(2, actions).mean())
+
+    def _rounded(self, subgraph: SubGraph) -> RoundedSubGraph:
+        """The sub-graph with the chip's rounding: what it learns, the sub-graph does (`RoundedSubGraph.hand_over`)."""
+        assert self._scale is not None and self.choice is not None
+        starts = torch.tensor(self._shape.packing.starts)
+        unit = 1.0 / self._scale[starts[torch.from_numpy(self.choice.features)]]
+        rounded = RoundedSubGraph(subgraph, unit, ROUND_HEADROOM, self._settings.grid)
+        rounded.requires_grad_(True)
+        return rounded
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs to go on from here (tensors and numbers)."""

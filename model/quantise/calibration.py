@@ -11,7 +11,7 @@ import numpy.typing as npt
 from model.policy.file import IntersectionPolicy
 from model.policy.float_policy import FloatPolicy, GroupWeights
 from model.policy.integer import IntegerPolicy
-from model.quantise.quantise import Headroom, KeptFeature, quantise
+from model.quantise.quantise import FULL_GRID, Grid, Headroom, KeptFeature, quantise
 
 INPUT_HEADROOMS = (1.0, 1.25, 1.5)
 HIDDEN_HEADROOMS = (1.15, 1.2, 1.25, 1.3)
@@ -33,6 +33,7 @@ def calibrate(
     features: Sequence[KeptFeature],
     weights: GroupWeights,
     states: npt.NDArray[np.integer],
+    grid: Grid = FULL_GRID,
 ) -> Calibrated:
     """Quantises with every pair of headrooms and keeps the one of least regret on states int[T, n_inputs]
     (first on a tie)."""
@@ -40,7 +41,7 @@ def calibrate(
     for inputs in INPUT_HEADROOMS:
         for hidden in HIDDEN_HEADROOMS:
             headroom = Headroom(inputs, hidden)
-            part = quantise(intersection_id, phases, features, weights, states, headroom)
+            part = quantise(intersection_id, phases, features, weights, states, headroom, grid)
             tried.append(Calibrated(part, headroom, *agreement_and_regret(part, states)))
     return min(tried, key=lambda calibrated: calibrated.regret)
 

@@ -42,6 +42,8 @@ Int64 = npt.NDArray[np.int64]
 WEIGHT_MAX = 127
 MULTIPLIER_MAX = 32767  # of an input
 MAX_INPUT_SHIFT, MAX_HIDDEN_SHIFT = 16, 31
+NARROW_LIMIT = 32767  # of a sum in 16 bits; several branches' sums, none negative, may be twice as large together
+BOUND_ROOM = 1.02  # for rounding and the correction of the biases
 BIAS_LIMIT = 1 << 21  # leaves room for 64 inputs * 127 * 255 in each of two branches below 2^23
 
 
@@ -65,6 +67,18 @@ class Headroom:
     hidden: float = 1.15
 
 
+@dataclass(frozen=True)
+class Grid:
+    """Which integers a policy may have: narrower ones are faster on the chip (docs/firmware.md)."""
+
+    weight_limit: int = WEIGHT_MAX  # weights are -weight_limit..weight_limit
+    shifts_only: bool = False  # hidden units are requantised by a shift alone: their multipliers are powers of two
+    narrow_sums: bool = False  # no input takes a row's sum out of 16 bits
+
+
+FULL_GRID = Grid()
+
+
 def quantise(
     intersection_id: str,
     phases: Sequence[int],
@@ -72,9 +86,11 @@ def quantise(
     weights: GroupWeights,
     states: npt.NDArray[np.integer],
     headroom: Headroom,
+    grid: Grid = FULL_GRID,
 ) -> IntersectionPolicy:
     """The integer policy of one intersection; states int[T, n_inputs]: the kept features of the visited
     states."""
+    limit = grid.weight_limit
     ends = np.cumsum([feature.width for feature in features])
     columns = [slice(int(end) - feature.width, int(end)) for end, feature in zip(ends, features, strict=True)]
     inputs = [_input_scale(feature, states[:, part], headroom.inputs) for feature, part in zip(features, columns, strict=True)]
@@ -89,29 +105,29 @@ def quantise(
         b1.append(bias + weight.sum(axis=1, dtype=np.float64) * scaled.offset / feature.lsb_per_unit)
         q.append(quantise_inputs(states[:, part], scaled.offset, scaled.multiplier, scaled.shift))
         float_s = float_s + np.maximum(values / feature.lsb_per_unit @ weight.T.astype(np.float64) + bias, 0.0)
-    scale1 = _row_scales(np.concatenate(w1, axis=1), np.stack(b1, axis=1), branches=len(w1))
-    int_w1 = [_rounded(weight / scale1[:, None]) for weight in w1]
+    scale1 = _row_scales(w1, b1, grid)
+    int_w1 = [_rounded(weight / scale1[:, None], limit) for weight in w1]
     int_b1 = [
         _corrected_bias(values, weight, bias, integers, scale1)
         for values, weight, bias, integers in zip(q, w1, b1, int_w1, strict=True)
     ]
-    m1, shift1, unit1 = _requantisation(scale1, float_s, headroom.hidden)
+    m1, shift1, unit1 = _requantisation(scale1, float_s, headroom.hidden, grid)
     h1 = requantise(branch_sums(q, int_w1, int_b1), m1, shift1)
 
     float_h1 = float_s / unit1
     w2, b2 = weights.layer2_weights.astype(np.float64) * unit1, weights.layer2_biases.astype(np.float64)
-    scale2 = _row_scales(w2, b2[:, None], branches=1)
-    int_w2 = _rounded(w2 / scale2[:, None])
+    scale2 = _row_scales([w2], [b2], grid)
+    int_w2 = _rounded(w2 / scale2[:, None], limit)
     int_b2 = _corrected_bias(h1, w2, b2, int_w2, scale2, float_h1)
     float_h2 = np.maximum(float_h1 @ w2.T + b2, 0.0)
-    m2, shift2, unit2 = _requantisation(scale2, float_h2, headroom.hidden)
+    m2, shift2, unit2 = _requantisation(scale2, float_h2, headroom.hidden, grid)
     h2 = requantise(branch_sums([h1], [int_w2], [int_b2]), m2, shift2)
 
     w3 = weights.layer3_weights.astype(np.float64) * unit2
     b3 = weights.layer3_biases.astype(np.float64)
     w3, b3 = w3 - w3.mean(axis=0), b3 - b3.mean()
-    scale3 = np.full(len(w3), _row_scales(w3, b3[:, None], branches=1).max())
-    int_w3 = _rounded(w3 / scale3[:, None])
+    scale3 = np.full(len(w3), _row_scales([w3], [b3], grid).max())
+    int_w3 = _rounded(w3 / scale3[:, None], limit)
     int_b3 = _corrected_bias(h2, w3, b3, int_w3, scale3, float_h2 / unit2)
     return IntersectionPolicy(
         id=intersection_id,
@@ -172,20 +188,28 @@ def _input_scale(feature: KeptFeature, values: npt.NDArray[np.integer], headroom
     )
 
 
-def _row_scales(weights: Float64, biases: Float64, branches: int) -> Float64:
-    """float64[rows]: the value of one LSB per row, so that weights [rows, inputs] fit int8 and biases [rows,
-    branches] their limit.
+def _row_scales(weights: Sequence[Float64], biases: Sequence[Float64], grid: Grid) -> Float64:
+    """float64[rows]: the value of one LSB per row, so that weights [rows, inputs] and biases [rows] of each branch keep their
+    limits.
 
     Grows where the sums over any input could otherwise reach the accumulator's limit (wide layers)."""
-    limit = ACCUMULATOR_LIMIT / branches - 1
-    worst = np.abs(biases).sum(axis=1) + INPUT_MAX * np.abs(weights).sum(axis=1)
-    scales = np.maximum(np.abs(weights).max(axis=1) / WEIGHT_MAX, np.abs(biases).max(axis=1) / BIAS_LIMIT)
-    scales = np.maximum(scales, 1.02 * worst / limit)  # 2 %: rounding and bias correction
+    greatest = np.abs(np.concatenate(weights, axis=1)).max(axis=1)
+    bias = np.abs(biases)
+    worst = bias.sum(axis=0) + INPUT_MAX * np.sum([np.abs(each).sum(axis=1) for each in weights], axis=0)
+    scales = np.maximum(greatest / grid.weight_limit, bias.max(axis=0) / BIAS_LIMIT)
+    scales = np.maximum(scales, BOUND_ROOM * worst / (ACCUMULATOR_LIMIT / len(weights) - 1))
+    if grid.narrow_sums:
+        highs, lows = (
+            np.array([sign * b + INPUT_MAX * np.maximum(sign * w, 0).sum(axis=1) for w, b in zip(weights, biases, strict=True)])
+            for sign in (1, -1)
+        )
+        scales = np.maximum(scales, BOUND_ROOM * np.maximum(highs, lows).max(axis=0) / NARROW_LIMIT)
+        scales = np.maximum(scales, BOUND_ROOM * np.maximum(highs, 0).sum(axis=0) / (2 * NARROW_LIMIT))
     return np.maximum(scales, 1e-12)
 
 
-def _rounded(values: Float64) -> Int64:
-    return np.clip(np.rint(values), -WEIGHT_MAX, WEIGHT_MAX).astype(np.int64)
+def _rounded(values: Float64, limit: int) -> Int64:
+    return np.clip(np.rint(values), -limit, limit).astype(np.int64)
 
 
 def _corrected_bias(
@@ -203,13 +227,15 @@ def _corrected_bias(
     return np.rint(biases / scales + np.clip(error, -WEIGHT_MAX * INPUT_MAX, WEIGHT_MAX * INPUT_MAX)).astype(np.int64)
 
 
-def _requantisation(scales: Float64, values: Float64, headroom: float) -> tuple[Int64, Int64, Float64]:
+def _requantisation(scales: Float64, values: Float64, headroom: float, grid: Grid) -> tuple[Int64, Int64, Float64]:
     """(multipliers, shifts, value of one LSB of the unit), all [rows]; values float[T, rows]: the unit's real outputs.
 
-    factor = multiplier / 2^shift takes a sum in units of `scales` to 0..255; multipliers have 8 significant bits."""
+    factor = multiplier / 2^shift takes a sum in units of `scales` to 0..255; multipliers have 8 significant bits, or one."""
     covered = headroom * values.max(axis=0)
     covered = np.maximum(covered, max(1e-3 * float(covered.max(initial=0.0)), 1e-9))  # a unit that never fires
     factor = np.clip(INPUT_MAX * scales / covered, 1.0 / (1 << MAX_HIDDEN_SHIFT), 127.0)
     shifts = np.clip(np.floor(np.log2(255.0 / factor)), 1, MAX_HIDDEN_SHIFT).astype(np.int64)
     multipliers = np.clip(np.floor(factor * 2.0**shifts), 1, 255).astype(np.int64)
+    if grid.shifts_only:
+        multipliers = 1 << np.floor(np.log2(multipliers)).astype(np.int64)
     return multipliers, shifts, scales * 2.0**shifts / multipliers

@@ -18,6 +18,7 @@ from model.policy.file import Policy, Provenance
 from model.policy.integer import SATURATED_LIMIT
 from model.policy.provenance import tool_version
 from model.quantise.calibration import Calibrated, calibrate
+from model.quantise.silent import without_silent
 from model.search.subgraph import fitting_features
 from model.search.supergraph import GraphShape
 from model.train.checkpoint import load_checkpoint, save_checkpoint
@@ -191,8 +192,11 @@ def finished_parts(work: Distillation, hard: Sequence[npt.NDArray[np.int64]]) ->
         seen = work.records.seen(light).inputs[:, work.student.columns(light)].astype(np.int64)
         own = hard if work.settings.share else [hard[light]]
         states = np.concatenate([_some(rng, seen), _some(rng, np.concatenate(own))])
-        weights = work.student.weights(light)
-        result.append(calibrate(intersection.id, intersection.phases, work.kept(light), weights, states))
+        weights, grid = work.student.weights(light), work.settings.grid
+        made = calibrate(intersection.id, intersection.phases, work.kept(light), weights, states, grid)
+        if work.settings.drop_silent:
+            made = dataclasses.replace(made, part=without_silent(made.part, states))
+        result.append(made)
     return result
 
 

@@ -98,6 +98,19 @@ def test_the_policy_says_what_it_is(made: tuple[Policy, list[Progress]], tmp_pat
     assert load_policy(tmp_path / "policy.json") == policy
 
 
+def test_narrow_integers_are_learnt_kept_and_told(crossing: Network) -> None:
+    narrow = dataclasses.replace(SHORT, weight_limit=7, shifts_only=True, narrow_sums=True, drop_silent=True)
+    policy = plan_policy(crossing, 0, 3, PlannedSettings(NAMES, config=narrow), measure_flows=[0])
+    (part,) = policy.intersections
+    layers = [*part.layer1.weights, part.layer2.weights, part.layer3.weights]
+    assert max(abs(weight) for rows in layers for row in rows for weight in row) == 7
+    assert all(m & (m - 1) == 0 for layer in (part.layer1, part.layer2) for m in layer.multipliers)
+    command = policy.provenance.command
+    for setting in ("weight_limit=7", "shifts_only=True", "narrow_sums=True", "drop_silent=True"):
+        assert f"--set {setting}" in command
+    assert policy.provenance.settings["weight_limit"] == 7
+
+
 def test_a_log_has_a_row_an_episode(made: tuple[Policy, list[Progress]]) -> None:
     rows = planned_rows(made[1], 3, SHORT)
     assert [(row.stage, row.episode) for row in rows] == [("search", 0), ("search", 1), ("refine", 0), ("refine", 1)]
@@ -161,6 +174,8 @@ def test_the_driver_before_the_first_round_is_max_queue(crossing: Network) -> No
         (["--method", "planned", "--double-q"], "--double-q: --method planned doesn't take this"),
         (["--method", "planned", "--set", "rounds=0"], "rounds"),
         (["--method", "planned", "--set", "round=3"], "--set"),
+        (["--method", "planned", "--set", "weight_limit=128"], "weight_limit: must be a whole number from 1 to 127, is 128"),
+        (["--method", "planned", "--set", "drop_silent=2"], "drop_silent: must be True or False, is 2"),
         (["--method", "planned", "--set", "volume_least=2"], "volume_least"),
         (["--method", "planned", "--features", "inter_2_vehicle_position_image"], "can be seen by rollouts"),
         (["--method", "planned", "--kept-features", "0"], "0"),

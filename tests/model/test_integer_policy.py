@@ -11,7 +11,7 @@ from model.policy.file import ACCUMULATOR_LIMIT, PRODUCT_LIMIT, FeatureInput, In
 from model.policy.float_policy import FloatPolicy, GroupWeights
 from model.policy.integer import IntegerPolicy
 from model.policy.synthetic import random_intersection
-from model.quantise.quantise import Headroom, KeptFeature, quantise
+from model.quantise.quantise import Grid, Headroom, KeptFeature, quantise
 
 
 def naive_logits(part: IntersectionPolicy, x: list[int]) -> list[int]:
@@ -174,6 +174,54 @@ def test_quantised_decisions_follow_the_float_ones(seed: int) -> None:
     loss = values.max(axis=1) - values[rows, chosen]
     spread = values.max(axis=1) - values.min(axis=1)
     assert loss.mean() < 0.005 * spread.mean()
+
+
+def rows_of(part: IntersectionPolicy) -> list[tuple[list[int], int]]:
+    """Weights and bias of every row of every branch."""
+    layers = [*zip(part.layer1.weights, part.layer1.biases, strict=True)]
+    layers += [(part.layer2.weights, part.layer2.biases), (part.layer3.weights, part.layer3.biases)]
+    return [row for weights, biases in layers for row in zip(weights, biases, strict=True)]
+
+
+@pytest.mark.parametrize("limit", [1, 7, 31])
+def test_weights_keep_their_limit(limit: int) -> None:
+    part = quantise("x", range(5), FEATURES, float_weights(3), visited(3), Headroom(), Grid(weight_limit=limit))
+    sizes = [max(map(abs, weights)) for weights, _ in rows_of(part)]
+    assert max(sizes) == limit
+    assert sizes.count(limit) >= part.hidden[0] + part.hidden[1]  # each row but those of layer 3 uses it
+
+
+def quantised(grid: Grid) -> IntersectionPolicy:
+    return quantise("x", range(5), FEATURES, float_weights(3), visited(3), Headroom(), grid)
+
+
+def agreement(one: IntersectionPolicy, other: IntersectionPolicy) -> float:
+    """On states that neither was calibrated on."""
+    return float((IntegerPolicy(one).act_batch(visited(4)) == IntegerPolicy(other).act_batch(visited(4))).mean())
+
+
+def test_multipliers_may_be_powers_of_two_alone() -> None:
+    full, shifts = quantised(Grid()), quantised(Grid(shifts_only=True))
+    assert all(m & (m - 1) == 0 for layer in (shifts.layer1, shifts.layer2) for m in layer.multipliers)
+    assert any(m & (m - 1) for m in full.layer1.multipliers)
+    assert agreement(full, shifts) > 0.95
+
+
+def test_narrow_sums_fit_16_bits() -> None:
+    wide, narrow = quantised(Grid()), quantised(Grid(narrow_sums=True))
+
+    def reach(part: IntersectionPolicy) -> int:
+        sides = [sign * bias + 255 * sum(max(sign * w, 0) for w in row) for row, bias in rows_of(part) for sign in (1, -1)]
+        return max(sides)
+
+    assert reach(narrow) <= 32_767 < reach(wide)
+    layer = narrow.layer1
+    for unit in range(narrow.hidden[0]):
+        highs = [
+            b[unit] + 255 * sum(max(w, 0) for w in rows[unit]) for rows, b in zip(layer.weights, layer.biases, strict=True)
+        ]
+        assert sum(max(0, high) for high in highs) <= 65_535
+    assert agreement(wide, narrow) > 0.85
 
 
 def test_logits_are_the_float_ones_up_to_scale_and_a_common_part() -> None:

@@ -13,7 +13,7 @@ from tests.helpers.toy_environment import ToyEnvironment
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: train)")
 
 from model.policy.integer import IntegerPolicy  # noqa: E402
-from model.quantise.quantise import Headroom, KeptFeature, quantise  # noqa: E402
+from model.quantise.quantise import FULL_GRID, Grid, Headroom, KeptFeature, quantise  # noqa: E402
 from model.search.gradients import Minibatch, subgraph_gradients  # noqa: E402
 from model.search.rounding import RoundedSubGraph  # noqa: E402
 from model.search.subgraph import SubGraph, strongest, trimmed  # noqa: E402
@@ -43,19 +43,19 @@ def packed(integers: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(x)
 
 
-def rounded_graph(exact: SubGraph, x: torch.Tensor) -> RoundedSubGraph:
-    rounded = RoundedSubGraph(exact, torch.tensor([[1 / LSB[0], 1 / LSB[1]]] * 2))
+def rounded_graph(exact: SubGraph, x: torch.Tensor, grid: Grid = FULL_GRID) -> RoundedSubGraph:
+    rounded = RoundedSubGraph(exact, torch.tensor([[1 / LSB[0], 1 / LSB[1]]] * 2), grid=grid)
     rounded.fit(x)
     return rounded
 
 
-def integer_values(exact: SubGraph, integers: np.ndarray, group: int) -> np.ndarray:
+def integer_values(exact: SubGraph, integers: np.ndarray, group: int, grid: Grid) -> np.ndarray:
     """int64[T, A]: the logits of the integer policy that is made of the exact weights."""
     theta = [weights[group].detach().numpy() for weights in exact.theta()]
     weights = trimmed(theta, np.array([18, 20]), WIDTHS, int(SHAPE.n_actions[group]))
     features = [KeptFeature(f"feature_{k}", *each) for k, each in enumerate(zip(WIDTHS, LSB, strict=True))]
     phases = range(1, 1 + int(SHAPE.n_actions[group]))
-    policy = IntegerPolicy(quantise("x", phases, features, weights, integers[group], Headroom()))
+    policy = IntegerPolicy(quantise("x", phases, features, weights, integers[group], Headroom(), grid))
     return np.array([policy.logits(state) for state in integers[group]])
 
 
@@ -65,15 +65,19 @@ def differences(values: np.ndarray) -> np.ndarray:
     return centred / np.sqrt((centred**2).mean())
 
 
+GRIDS = (Grid(), Grid(15), Grid(15, shifts_only=True), Grid(shifts_only=True, narrow_sums=True))
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
 @pytest.mark.parametrize("seed", range(4))
-def test_it_rounds_as_the_integers_do(seed: int) -> None:
+def test_it_rounds_as_the_integers_do(seed: int, grid: Grid) -> None:
     exact, integers = graph_and_integers(seed)
     x = packed(integers)
-    rounded = rounded_graph(exact, x)
+    rounded = rounded_graph(exact, x, grid)
     with torch.no_grad():
         by_exact, by_rounding = exact.values(x).numpy(), rounded.values(x).numpy()
     for group, n_actions in enumerate(SHAPE.n_actions):
-        theirs = differences(integer_values(exact, integers, group).astype(np.float64))
+        theirs = differences(integer_values(exact, integers, group, grid).astype(np.float64))
         apart_exact, apart_rounded = (
             np.sqrt(((differences(values[group, :, :n_actions]) - theirs) ** 2).mean()) for values in (by_exact, by_rounding)
         )
@@ -102,6 +106,28 @@ def test_the_gradients_see_the_rounding_and_move_the_exact_weights() -> None:
             weights -= 1e-5 * gradient
         rounded.follow()
         assert (subgraph_gradients(rounded, batch)[0] < losses).all()
+
+
+def test_autograd_sees_the_rounding_and_moves_the_exact_weights() -> None:
+    """As distillation learns: its loss is no squared error."""
+    exact, integers = graph_and_integers(1)
+    x = packed(integers)
+    rounded = rounded_graph(exact, x, Grid(7, shifts_only=True, narrow_sums=True))
+    rounded.requires_grad_(True)
+
+    def loss() -> torch.Tensor:
+        return (rounded(x)[:, :, 0] + 3.0).square().mean()
+
+    before = loss()
+    before.backward()
+    rounded.hand_over()
+    assert all(weights.grad is None for weights in rounded.theta())
+    with torch.no_grad():
+        for weights in exact.theta():
+            assert weights.grad is not None and weights.grad.any()
+            weights -= 1e-5 * weights.grad
+        rounded.follow()
+        assert loss() < before
 
 
 def toys(count: int) -> list[ToyEnvironment]:
