@@ -235,7 +235,7 @@ def test_what_an_index_shows_points_to_nothing_that_it_lacks(whole: Built, engin
 
 def test_the_main_job_by_a_stranger(stranger: Stranger) -> None:
     output = stranger.run("tinylight", "hil", "--network", "crossing", "--board", "simavr")
-    assert output.rstrip().endswith("PASS") and "6,109" in output and "firmware_commit unknown" in output
+    assert output.rstrip().endswith("PASS") and "3,830" in output and "firmware_commit unknown" in output
 
 
 def test_the_host_build_by_a_stranger(stranger: Stranger) -> None:
@@ -244,7 +244,7 @@ def test_the_host_build_by_a_stranger(stranger: Stranger) -> None:
 
 
 def test_other_commands_by_a_stranger(stranger: Stranger) -> None:
-    assert "flash 12948 of 32256 B" in stranger.run("tinylight", "size")
+    assert "flash 9772 of 32256 B" in stranger.run("tinylight", "size")
     assert "SOTL" in stranger.run("tinylight", "evaluate", "--network", "crossing", "--agent", "SOTL", "--flows", "0")
     page = stranger.folder / "tmp" / "page.html"
     stranger.run("tinylight", "replay", "--network", "crossing", "--agent", "SOTL", "--out", str(page))
