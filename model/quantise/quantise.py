@@ -239,3 +239,26 @@ def _requantisation(scales: Float64, values: Float64, headroom: float, grid: Gri
     if grid.shifts_only:
         multipliers = 1 << np.floor(np.log2(multipliers)).astype(np.int64)
     return multipliers, shifts, scales * 2.0**shifts / multipliers
+
+
+def with_own_floats(part: IntersectionPolicy) -> IntersectionPolicy:
+    """The policy with the float weights that its integers stand for: the same network without the rounding of inputs and units,
+    and without their limits. A unit's value is its byte's, an output's its logit's; ReLUs don't mind such scales."""
+    scale1, scale2 = (
+        np.array(layer.multipliers) / 2.0 ** np.array(layer.shifts, np.float64) for layer in (part.layer1, part.layer2)
+    )
+    layer1_weights, layer1_biases = [], []
+    for feature, rows, biases in zip(part.features, part.layer1.weights, part.layer1.biases, strict=True):
+        lsb = feature.multiplier / (1 << feature.shift)  # of the scaled input, for 1 of the feature's integer
+        per_integer = np.array(rows, np.float64) * scale1[:, None] * lsb
+        layer1_weights.append((per_integer * feature.lsb_per_unit).astype(np.float32))
+        layer1_biases.append((np.array(biases) * scale1 - feature.offset * per_integer.sum(axis=1)).astype(np.float32))
+    weights = GroupWeights(
+        layer1_weights=layer1_weights,
+        layer1_biases=layer1_biases,
+        layer2_weights=(np.array(part.layer2.weights) * scale2[:, None]).astype(np.float32),
+        layer2_biases=(np.array(part.layer2.biases) * scale2).astype(np.float32),
+        layer3_weights=np.array(part.layer3.weights, np.float32),
+        layer3_biases=np.array(part.layer3.biases, np.float32),
+    )
+    return part.model_copy(update={"float_weights": float_section(weights)})

@@ -17,7 +17,8 @@ from model.planning.settings import PlanConfig
 from model.policy.file import Policy, Provenance
 from model.policy.integer import SATURATED_LIMIT
 from model.policy.provenance import tool_version
-from model.quantise.calibration import Calibrated, calibrate
+from model.quantise.calibration import Calibrated, agreement_and_regret, calibrate
+from model.quantise.quantise import FULL_GRID, with_own_floats
 from model.quantise.silent import without_silent
 from model.search.subgraph import fitting_features
 from model.search.supergraph import GraphShape
@@ -196,6 +197,10 @@ def finished_parts(work: Distillation, hard: Sequence[npt.NDArray[np.int64]]) ->
         made = calibrate(intersection.id, intersection.phases, work.kept(light), weights, states, grid)
         if work.settings.drop_silent:
             made = dataclasses.replace(made, part=without_silent(made.part, states))
+        if grid != FULL_GRID:  # what was trained is the rounded network
+            part = with_own_floats(made.part)
+            agreement, regret = agreement_and_regret(part, states)
+            made = dataclasses.replace(made, part=part, agreement=agreement, regret=regret)
         result.append(made)
     return result
 

@@ -11,7 +11,7 @@ from model.policy.file import ACCUMULATOR_LIMIT, PRODUCT_LIMIT, FeatureInput, In
 from model.policy.float_policy import FloatPolicy, GroupWeights
 from model.policy.integer import IntegerPolicy
 from model.policy.synthetic import random_intersection
-from model.quantise.quantise import Grid, Headroom, KeptFeature, quantise
+from model.quantise.quantise import Grid, Headroom, KeptFeature, quantise, with_own_floats
 
 
 def naive_logits(part: IntersectionPolicy, x: list[int]) -> list[int]:
@@ -222,6 +222,15 @@ def test_narrow_sums_fit_16_bits() -> None:
         ]
         assert sum(max(0, high) for high in highs) <= 65_535
     assert agreement(wide, narrow) > 0.85
+
+
+def test_the_floats_that_integers_stand_for_differ_by_rounding_alone() -> None:
+    part = with_own_floats(quantised(Grid(15, shifts_only=True)))
+    states = visited(3)
+    values, logits = FloatPolicy(part).logits(states).astype(float), IntegerPolicy(part).logits(states).astype(float)
+    assert np.corrcoef(values.ravel(), logits.ravel())[0, 1] > 0.999
+    assert np.abs(values - logits).mean() < 0.02 * np.ptp(logits)
+    assert (values.argmax(axis=1) == logits.argmax(axis=1)).mean() > 0.97
 
 
 def test_logits_are_the_float_ones_up_to_scale_and_a_common_part() -> None:
