@@ -33,6 +33,7 @@ NARROW_LIMIT = 31
 DIMS = (4, 8, 12, 16, 20, 24)
 COLOURS = ("#56B4E9", "#0072B2", "#009E73", "#E69F00", "#D55E00")
 MARKERS = ("v", "s", "o")
+TICKS_S = (100, 150, 200, 300, 400)
 
 
 def main(networks: list[str], *, measure_again: bool) -> None:
@@ -114,10 +115,18 @@ def _draw(rows: list[dict[str, Any]]) -> None:
         for line, network in zip(panels, networks, strict=True):
             own = [row for row in rows if row["network"] == network]
             for axes, label in zip(line, ("largest decision, cycles", "flash, B"), strict=True):
-                for row in own:
+                points = [
+                    (_cycles(row) if "cycles" in label else row["flash_bytes"], np.mean(row["times_s"][1:])) for row in own
+                ]
+                front = [p for p in sorted(points) if all(p[1] < q[1] for q in points if q[0] <= p[0] and q != p)]
+                axes.plot(*zip(*front, strict=True), color="#BFBFBF", linewidth=1, drawstyle="steps-post")
+                for row, point in zip(own, points, strict=True):
                     colour, marker = COLOURS[LIMITS.index(row["weight_limit"])], MARKERS[WEIGHTS.index(row["max_parameters"])]
-                    x = _cycles(row) if "cycles" in label else row["flash_bytes"]
-                    axes.plot(x, np.mean(row["times_s"][1:]), marker, color=colour, markersize=6)
+                    axes.plot(*point, marker, color=colour, markersize=6)
+                axes.set_yscale("log")
+                axes.set_yticks(TICKS_S, TICKS_S)
+                axes.minorticks_off()
+                axes.xaxis.set_major_formatter("{x:,.0f}")
                 axes.set_xlabel(label)
                 axes.grid(color="#E5E5E5")
                 axes.set_axisbelow(True)
