@@ -110,22 +110,23 @@ def _draw(rows: list[dict[str, Any]]) -> None:
 
     networks = list(dict.fromkeys(row["network"] for row in rows))
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(8.6, 3.2 * len(networks)))
+        figure = Figure(figsize=(10.2, 3.0 * len(networks)))
         panels = np.atleast_2d(figure.subplots(len(networks), 2, sharey="row"))
         for line, network in zip(panels, networks, strict=True):
             own = [row for row in rows if row["network"] == network]
+            times_s = [float(np.mean(row["times_s"][1:])) for row in own]
             for axes, label in zip(line, ("largest decision, cycles", "flash, B"), strict=True):
-                points = [
-                    (_cycles(row) if "cycles" in label else row["flash_bytes"], np.mean(row["times_s"][1:])) for row in own
-                ]
+                sizes = [_cycles(row) if "cycles" in label else row["flash_bytes"] for row in own]
+                points = list(zip(sizes, times_s, strict=True))
                 front = [p for p in sorted(points) if all(p[1] < q[1] for q in points if q[0] <= p[0] and q != p)]
                 axes.plot(*zip(*front, strict=True), color="#BFBFBF", linewidth=1, drawstyle="steps-post")
                 for row, point in zip(own, points, strict=True):
                     colour, marker = COLOURS[LIMITS.index(row["weight_limit"])], MARKERS[WEIGHTS.index(row["max_parameters"])]
                     axes.plot(*point, marker, color=colour, markersize=6)
-                axes.set_yscale("log")
-                axes.set_yticks(TICKS_S, TICKS_S)
-                axes.minorticks_off()
+                if max(times_s) > 2 * min(times_s):
+                    axes.set_yscale("log")
+                    axes.set_yticks(TICKS_S, TICKS_S)
+                    axes.minorticks_off()
                 axes.xaxis.set_major_formatter("{x:,.0f}")
                 axes.set_xlabel(label)
                 axes.grid(color="#E5E5E5")
@@ -143,7 +144,7 @@ def _legend(axes: Any) -> None:
         axes.plot([], [], "o", color=colour, label=f"weights up to ±{limit}")
     for weights, marker in zip(WEIGHTS, MARKERS, strict=True):
         axes.plot([], [], marker, color="#7F7F7F", label=f"at most {weights:,} weights")
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 if __name__ == "__main__":
