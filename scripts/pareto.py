@@ -43,10 +43,10 @@ def main(networks: list[str], *, measure_again: bool) -> None:
             for limit in LIMITS:
                 case = {"network": network, "weight_limit": limit, "max_parameters": weights}
                 row = next((row for row in rows if case.items() <= row.items()), None)
-                if row is None:
-                    rows.append(case | _made(**case) | _measured(**case))
-                elif measure_again:
+                if measure_again and row is not None:
                     row |= _measured(**case)
+                elif not measure_again and row is None:
+                    rows.append(case | _made(**case) | _measured(**case))
                 else:
                     continue
                 write_whole(FILE, (json.dumps(rows, indent=1) + "\n").encode())
