@@ -12,7 +12,6 @@ from hil.loop.closed_loop import Seat
 from hil.loop.sweep_inputs import sweep_of
 from hil.loop.upsets import upsets
 from hil.wire.link import LinkError
-from hil.wire.packing import WIDE
 from hil.wire.parts import PART_BYTES
 from hil.wire.protocol import (
     COUNTER_MAX,
@@ -208,10 +207,6 @@ class _Trial:
                 request = self.decide(which, light=light, packed=True)
                 if len(request.payload) <= self._max_payload:
                     faults += self._wrong_decision(asker.ask(request), which)
-        wide = b"".join(bytes((WIDE,)) + value.to_bytes(2, "little", signed=True) for value in self._values[1])
-        payload = bytes((0x08, len(self._values[1]), 0x80)) + wide
-        if len(payload) <= self._max_payload:
-            faults += self._wrong_decision(asker.ask(asker.frame(MessageType.DECIDE, payload)), 1)
         whole = self.decide(0, packed=True).payload
         right = ErrorCode.BAD_LENGTH, len(encode_decide(DecideRequest(self._values[0])))
         fitting = [wrong for wrong in (whole[:-1], whole + b"\1", whole[:2]) if len(wrong) <= self._max_payload]

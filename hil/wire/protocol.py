@@ -131,7 +131,7 @@ class DecideRequest:
 
     values: Sequence[int]
     light: Light | None = None  # None: the chip keeps no minimum green
-    packed: bool = False  # each value one byte where it can be, behind a base that is their least
+    packed: bool = False  # each value half a byte where it can be, above a base
 
 
 @dataclass(frozen=True)

@@ -165,11 +165,12 @@ def test_the_hello_reply_of_firmware_2_2_byte_by_byte() -> None:
 
 
 def test_packed_values_byte_by_byte() -> None:
-    """A base, int8, a byte above it for each value, and int16 behind a 255 where that doesn't reach."""
-    assert protocol.encode_decide(DecideRequest([-3, 0, 251], packed=True)) == b"\x08\x03\xfd\x00\x03\xfe"
-    assert protocol.encode_decide(DecideRequest([-3, 252, 300], packed=True)) == b"\x08\x03\xfd\x00\xff\xfc\x00\xff\x2c\x01"
+    """A base, int8, then half a byte above it for each value, the lower half first; a 15 and a byte; or a 15, a 255, int16."""
+    assert protocol.encode_decide(DecideRequest([-3, 0, 11, -1], packed=True)) == b"\x08\x04\xfd\x30\x2e"
+    assert protocol.encode_decide(DecideRequest([-3, 0, 12], packed=True)) == b"\x08\x03\xfd\x30\xff\x00"
+    assert protocol.encode_decide(DecideRequest([0, 0, 0, 300, 254], packed=True)) == bytes.fromhex("0805 0000f0ff2c01ef0f")
     with_light = DecideRequest([7, -32768], Light(2, 9), packed=True)
-    assert protocol.encode_decide(with_light) == b"\x0a\x02\x80\x87\xff\x00\x80\x02\x09"
+    assert protocol.encode_decide(with_light) == b"\x0a\x02\x07\xf0\xff\x00\x80\x02\x09"
 
 
 @given(
