@@ -46,7 +46,7 @@ LISTED = [
         "half) // multiplier)  # the least x",
         "half) // multiplier) + 1  # the least x",
     ),
-    Listed("values below the offset aren't 0", SCALING, 'code.op("brlt", done)', 'code.op("nop")'),
+    Listed("values below the offset give 255", SCALING, 'code.op("brge", aside.top)', 'code.op("rjmp", aside.top)'),
     Listed("hidden units are clipped at 254", UNROLLED, "r(MULTIPLIER), INPUT_MAX)", "r(MULTIPLIER), INPUT_MAX - 1)"),
     Listed(
         "hidden units are rounded down",
