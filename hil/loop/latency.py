@@ -43,8 +43,9 @@ def nearest_rank(values: Sequence[float], percent: float) -> float:
 
 
 def line_time_us(policy: Policy, baud: int) -> float:
-    """Wire time of the largest intersection's request, a byte a value, and its reply, nothing else: no chip can be faster."""
-    longest = max(2 * FRAME_BYTES + PACKED_HEAD_BYTES + part.n_inputs + DECIDE_REPLY_BYTES for part in policy.intersections)
+    """Wire time of the largest intersection's request, half a byte a value, and its reply, nothing else: none can be faster."""
+    inputs = max(part.n_inputs for part in policy.intersections)
+    longest = 2 * FRAME_BYTES + PACKED_HEAD_BYTES + (inputs + 1) // 2 + DECIDE_REPLY_BYTES
     return longest * BITS_PER_BYTE * 1e6 / baud
 
 

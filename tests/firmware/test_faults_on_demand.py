@@ -66,7 +66,7 @@ def test_the_stopwatch_is_right_around_an_overflow(tmp_path: Path) -> None:
     policy, rng = write_random_policy(policy_file), np.random.default_rng(1)
     inputs = rng.integers(-100, 400, (600, 21)).tolist()
     series = []
-    for flags in ([], ["-DTL_SLOWDOWN_CYCLES=59380"]):
+    for flags in ([], ["-DTL_SLOWDOWN_CYCLES=59350"]):
         link, close = emulated(build_firmware(policy_file, extra_flags=flags), policy)
         series.append([link.decide(0, values).compute_cycles for values in inputs])
         close()

@@ -25,7 +25,7 @@ BAUDS = (115_200, 500_000)
 WALL_CLOCK_BUDGET_S = 30.0  # of the host build, which a busy machine may leave waiting
 # per kernel: compute cycles, flash and RAM with the stack, least and most
 LIMITS = {
-    "unrolled": ((4_000, 7_000), (8_000, 16_384), (200, 480)),
+    "unrolled": ((3_000, 4_500), (8_000, 16_384), (200, 480)),
     "table": ((9_000, 14_000), (3_000, 8_192), (200, 480)),
     "c": ((15_000, 30_000), (3_000, 8_192), (200, 1_024)),
 }
@@ -278,7 +278,7 @@ def test_one_chip_for_each_intersection(crossing: Job) -> None:
         run_job(Job.named("arterial", 0, policy, board="simavr,simavr", boards="per-intersection"))
 
 
-@pytest.mark.parametrize(("baud", "least_us", "most_us"), [(500_000, 1_600, 2_100), (1_000_000, 900, 1_300)])
+@pytest.mark.parametrize(("baud", "least_us", "most_us"), [(500_000, 1_250, 1_650), (1_000_000, 850, 1_100)])
 def test_a_round_trip_is_short_whether_logits_are_fetched_or_not(crossing: Job, baud: int, least_us: int, most_us: int) -> None:
     fetched, checked = (run_job(replace(crossing, logits=logits, baud=baud)) for logits in (True, False))
     assert fetched.passed and checked.passed, failed(fetched) | failed(checked)
@@ -300,7 +300,7 @@ def test_the_chip_keeps_a_minimum_green(crossing: Job) -> None:
 
 
 def test_a_line_that_is_too_slow_is_reported(crossing: Job) -> None:
-    verdict = run_job(replace(crossing, baud=4800))
+    verdict = run_job(replace(crossing, baud=2400))
     check = verdict.check("latency")
     assert check.outcome == "fail" and check.detail == "the line alone takes 170.8 ms: this link cannot"
 
@@ -316,7 +316,7 @@ def test_at_8_mhz_every_decision_is_in_time_or_the_rate_is_refused(crossing: Job
     assert verdict.passed, failed(verdict)
     assert isinstance(latency := verdict.figures["latency"], dict)
     line_us = line_time_us(load_policy(job.policy_file), baud)
-    assert 0.95 * line_us < latency["round_trip_us"]["max"] < min(100_000, 1.15 * line_us + 2_500)
+    assert 0.95 * line_us < latency["round_trip_us"]["max"] < min(100_000, 1.6 * line_us + 2_500)
 
 
 def test_a_slow_clock_is_waited_for(crossing: Job) -> None:
@@ -337,7 +337,7 @@ def test_a_slow_kernel_is_waited_for(crossing: Job, kernel: str, baud: int) -> N
 
 
 def test_a_kernel_that_is_too_slow_for_its_line_is_reported(crossing: Job) -> None:
-    check = run_job(replace(crossing, f_cpu_hz=1_000_000, baud=9_600, kernel="c")).check("latency")
+    check = run_job(replace(crossing, f_cpu_hz=1_000_000, baud=4_800, kernel="c")).check("latency")
     assert check.outcome == "fail"
     assert re.fullmatch(r"the line takes 85\.4 ms and the chip computes for 2[4-7]\.\d ms: together too long", check.detail)
 

@@ -9,10 +9,12 @@ from hil.loop.closed_loop import DecisionRecord, LoopResult
 from hil.loop.job import Job, run_job
 from hil.loop.range_counts import ChipRange, RangeCount, expected_range
 from hil.loop.verdict import check_range
-from hil.wire.protocol import StatsReply
+from hil.wire.protocol import decode_stats_reply
 from model.evaluate import evaluate
 from model.policy.file import IntersectionPolicy, Policy, save_policy
 from tests.model.test_evaluate import fitting_policy
+
+OLDER = {"beyond_range": None, "at_limit": None}  # what STATS of firmware before 2.1 lacks
 
 WALL_CLOCK_BUDGET_S = 30.0  # of the host build, which a busy machine may leave waiting
 BOARDS = [("simavr", "auto"), ("simavr", "table"), ("simavr", "c"), ("host", "c")]  # auto: unrolled, which fits
@@ -84,7 +86,7 @@ def test_a_policy_that_leaves_its_range_fails(boards: str, tmp_path: Path) -> No
 
 @pytest.mark.hil
 def test_firmware_that_does_not_count_is_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hil.wire.link.decode_stats_reply", lambda payload: StatsReply(*[180] * 10))
+    monkeypatch.setattr("hil.wire.link.decode_stats_reply", lambda payload: replace(decode_stats_reply(payload), **OLDER))
     verdict = run_job(job(narrow(fitting_policy("crossing"), 0), tmp_path, sweep=False))
     assert verdict.check("range").outcome == "not measured" and verdict.passed
     assert verdict.check("range").detail.startswith(
