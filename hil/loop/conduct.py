@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from hil.loop.asking import Asker, NoReplyError, not_refused
 from hil.loop.closed_loop import Seat
 from hil.loop.sweep_inputs import sweep_of
@@ -19,6 +21,7 @@ from hil.wire.protocol import (
     MAX_PAYLOAD_BYTES,
     PACKED_SINCE,
     PARTS_SINCE,
+    RANGE_SINCE,
     VERSION,
     DecideReply,
     DecideRequest,
@@ -26,6 +29,7 @@ from hil.wire.protocol import (
     Frame,
     Light,
     MessageType,
+    StatsReply,
     decode_decide_reply,
     decode_error_reply,
     encode_decide,
@@ -42,6 +46,7 @@ from model.policy.integer import IntegerPolicy
 
 UNTIMED_CYCLES = 4_000  # of a response, at most, outside of what the chip's stopwatch times
 UNKNOWN_TYPE = 0x55
+RAM_BYTES = 2_048  # of the ATmega328P
 
 Point = Callable[[], list[str]]  # tries it; what was wrong
 
@@ -90,8 +95,12 @@ class _Trial:
     def __init__(self, asker: Asker, policy: Policy, number: int) -> None:
         part = policy.intersections[number]
         self.asker, self._link, self._board = asker, asker.link, asker.board
-        inputs = sweep_of(part).inputs
-        logits = IntegerPolicy(part).logits(inputs)
+        inputs, decider = sweep_of(part).inputs, IntegerPolicy(part)
+        logits = decider.logits(inputs)
+        saturation = decider.saturation(inputs, decider.activations(inputs))
+        leaves = np.stack([saturation.inputs, saturation.units]).astype(int)  # [2, inputs]
+        crowded = int(leaves.sum(axis=0).argmax())  # it leaves the range in as many ways as any
+        self._crowded, self._leaves = inputs[crowded].tolist(), leaves[:, crowded].tolist()
         first = int((logits != logits[0]).any(axis=1).argmax())  # an input with other logits than input 0, where there is one
         self._values = [inputs[0].tolist(), inputs[first].tolist()]
         self._logits = [tuple(logits[0].tolist()), tuple(logits[first].tolist())]
@@ -112,6 +121,7 @@ class _Trial:
             ("a decision comes in parts", self._parts if version >= PARTS_SINCE else None),
             ("the light's state is heeded", self._light),
             ("STATS counts what happened", self._counts),
+            ("what leaves the range is counted", self._range if version >= RANGE_SINCE else None),
             ("the stopwatch tells the time", self._stopwatch if self._board.clock == "cycles" else None),
         ]
 
@@ -277,6 +287,29 @@ class _Trial:
             if ended - begun != more and ended < COUNTER_MAX:
                 faults.append(f"{name} grew by {ended - begun}, where {more} is right")
         return faults
+
+    def _range(self) -> list[str]:
+        """An input that leaves the integers' range, whole, packed and in parts; and the RAM that no stack has touched."""
+        asker, faults = self.asker, []
+        for packed in (False, True):
+            before = self._link.stats()
+            payload = encode_decide(DecideRequest(self._crowded, packed=packed))
+            if len(payload) <= self._max_payload:
+                self._answered(asker.frame(MessageType.DECIDE, payload))
+                faults += self._not_counted(before, self._link.stats())
+        stats, mark = self._link.stats(), self._board.stack_high_water_bytes()
+        if mark is not None and (told := RAM_BYTES - stats.static_ram_bytes - stats.untouched_ram_bytes) != mark:
+            faults.append(f"STATS tells a stack of {told} B, the RAM shows {mark}")
+        return faults
+
+    def _not_counted(self, before: StatsReply, after: StatsReply) -> list[str]:
+        grown = []
+        for begun, ended in ((before.beyond_range, after.beyond_range), (before.at_limit, after.at_limit)):
+            assert begun is not None and ended is not None
+            grown.append(ended - begun if ended < COUNTER_MAX else 1)
+        if grown == self._leaves:
+            return []
+        return [f"inputs beyond and units at their limit counted {grown}, where {self._leaves} is right"]
 
     def _stopwatch(self) -> list[str]:
         """What the chip times is nearly all of the time until it answers, and the largest of it is kept."""

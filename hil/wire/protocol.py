@@ -31,6 +31,7 @@ VALUES_ARE_PACKED = 0x08
 HELLO_REPLY_BYTES, DECIDE_REPLY_BYTES, STATS_REPLY_BYTES = 55, 8, 28  # payload
 DECIDE_BYTES = 4  # of a DECIDE request beside its values: flags, count, the light's state
 PARTS_SINCE = (1, 2)  # firmware version that knows PUT and GET
+RANGE_SINCE = (2, 1)  # that counts what leaves the integers' range
 PACKED_SINCE = (2, 2)  # that takes packed values, and says which build it is
 WATCHDOG_ON, FLASH_SOUND = 0x08, 0x02  # a HELLO reply's conditions
 COUNTER_MAX = 65_535  # STATS: where counters of 16 bits stop

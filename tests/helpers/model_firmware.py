@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from hil.wire.protocol import (
     FLASH_SOUND,
     VALUES_WERE_PUT,
@@ -50,7 +52,7 @@ class ModelBoard(FakeBoard):
         "silent from the second on", "another sequence", "no watchdog", "a slow watchdog", "no flash check",
         "tells the wrong cause", "takes any phase", "ignores the minimum green", "keeps the phase for ever",
         "packs from another base", "ignores the CRC of parts", "brings other logits", "knows every type", "tells no detail",
-        "remembers across sessions", "counts no good frames", "the wrong phase",
+        "remembers across sessions", "counts no good frames", "the wrong phase", "counts no range",
     )  # fmt: skip
 
     def __init__(self, policy: Policy, wrong: str = "", min_green_s: int = 0) -> None:
@@ -236,7 +238,12 @@ class ModelBoard(FakeBoard):
         return action if green_s < self._hello.min_green_s and self._wrong != "ignores the minimum green" else None
 
     def _decision(self, frame: Frame, values: list[int], held: int | None) -> bytes:
-        self._count("decisions")
+        x = np.array([values])
+        saturation = self._decider.saturation(x, self._decider.activations(x))
+        left = [
+            name for name, leaves in (("beyond_range", saturation.inputs), ("at_limit", saturation.units)) if np.any(leaves)
+        ]
+        self._count("decisions", *(left if self._wrong != "counts no range" else []))
         self._logits = [int(each) for each in self._decider.logits(values)]
         action = held if held is not None else self._logits.index(max(self._logits))
         phase = self._part.phases[action % len(self._part.phases)] + (self._wrong == "the wrong phase")

@@ -47,6 +47,8 @@ POINTS = {
     "remembers across sessions": "another with its number is not: "
     "a session's request is answered from the memory of the session before",
     "counts no good frames": "STATS counts what happened: good_frames grew by 0, where 3 is right",
+    "counts no range": "what leaves the range is counted: "
+    "inputs beyond and units at their limit counted [0, 0], where [1, 1] is right",
     "the wrong phase": "one reply: action {free} and phase {phase} for {free} and {right}",
 }
 
@@ -59,7 +61,7 @@ def conduct_of(wrong: str) -> Conduct:
 
 def test_a_sound_board_passes_all_points() -> None:
     conduct = conduct_of("")
-    assert conduct.faults == () and len(conduct.tried) == 15 and len(conduct.not_tried) == 2
+    assert conduct.faults == () and len(conduct.tried) == 16 and len(conduct.not_tried) == 2
     assert check_conduct(conduct).outcome == "pass"
 
 
@@ -88,7 +90,7 @@ def test_the_link_decides_as_before_afterwards() -> None:
 
 
 @pytest.mark.hil
-@pytest.mark.parametrize(("board", "points", "left"), [("simavr", 17, 0), ("host", 10, 7)])
+@pytest.mark.parametrize(("board", "points", "left"), [("simavr", 18, 0), ("host", 11, 7)])
 def test_the_firmware_behaves(board: str, points: int, left: int) -> None:
     job = Job.named("crossing", 0, None, board=board, kernel="c", budget_s=30.0 if board == "host" else 0.1)
     verdict = run_job(replace(job, network=replace(job.network, horizon_s=200)))
@@ -98,10 +100,10 @@ def test_the_firmware_behaves(board: str, points: int, left: int) -> None:
 
 
 @pytest.mark.hil
-@pytest.mark.parametrize(("watchdog", "points", "outcome"), [(False, 16, "pass"), (True, 14, "fail")])
+@pytest.mark.parametrize(("watchdog", "points", "outcome"), [(False, 17, "pass"), (True, 15, "fail")])
 def test_a_firmware_without_watchdog_must_be_asked_for(watchdog: bool, points: int, outcome: str) -> None:
     """As an old bootloader needs it; where a watchdog is expected, it is missed twice: HELLO tells it, and a hang lasts."""
     job = Job.named("crossing", 0, None, kernel="c", watchdog=watchdog, firmware_flags=(NO_WATCHDOG,))
     check = run_job(replace(job, network=replace(job.network, horizon_s=100))).check("conduct")
-    assert (check.outcome, check.measured) == (outcome, f"{points} of {16 if not watchdog else 17} points")
+    assert (check.outcome, check.measured) == (outcome, f"{points} of {17 if not watchdog else 18} points")
     assert ("watchdog off" in check.detail) is watchdog and ("the watchdog ends a hang" in check.detail) is not watchdog
