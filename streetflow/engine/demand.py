@@ -10,7 +10,7 @@ import numpy as np
 from streetflow.kernels import tables as t
 from streetflow.roadnet.flow import VehicleKind
 from streetflow.roadnet.network_tables import NetworkTables
-from streetflow.roadnet.routing import LanePath
+from streetflow.roadnet.routing import DEAD_END, LanePath
 
 
 def kind_row(kind: VehicleKind, delta: float) -> list[float]:
@@ -95,6 +95,15 @@ class Demand:
             self._route_rows.append((roads[0], first, len(self._candidates) - first))
         return number
 
+    def route_from(self, anchors: Sequence[int], lanes: Sequence[int]) -> int:
+        """The number of the route through these anchors, or -1 if it is invalid or doesn't go on from one of some lanes of the
+        first."""
+        router = self.network.router
+        roads = router.plan(anchors)
+        if roads is None or any(router.lane_path(roads, 0, lane).drivables[1] == DEAD_END for lane in lanes):
+            return -1
+        return self.route_of_roads(True, roads)
+
     def lane_paths(self, route: int) -> Iterable[LanePath]:
         """The lane paths of a route from its entry lanes."""
         roads = self.routes[route]
@@ -120,7 +129,8 @@ class Demand:
         return start
 
     def _lane_path_beside(self, index: int, shift: int) -> int:
-        """Start of the lane path from the lane ``shift`` further out than the one at an index in ``path``.
+        """Start of the lane path of a shadow on the lane ``shift`` further out than the one at an index in ``path``: from the
+        road's first visit in the route on, as in CityFlow.
 
         -1 if there is no such lane, or no vehicle would change to it: it has no lane link to the route's next road.
         """
@@ -131,9 +141,9 @@ class Demand:
         if lane_road[lane + shift] != lane_road[lane]:
             return -1
         lane_path = self.network.router.lane_path(roads, position, lane + shift)
-        if position < len(roads) - 1 and lane_path.drivables[1] < 0:
+        if lane_path.drivables[1] == DEAD_END:
             return -1
-        return self.lane_path_start(roads, position, lane + shift)
+        return self.lane_path_start(roads, roads.index(lane_road[lane]), lane + shift)
 
     def lane_path_at(self, index: int) -> tuple[tuple[int, ...], int, int, int]:
         """The lane path that an index in ``path`` belongs to: roads, position and lane, as for `lane_path_start`, and the

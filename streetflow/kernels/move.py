@@ -63,6 +63,7 @@ def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
             s.out_count[s.start_lane[drivable - n_lanes]] += 1
         else:
             s.link_entry_step[v] = NO_ENTRY_STEP
+            s.place[v] = s.route_position[at]
 
 
 @helper

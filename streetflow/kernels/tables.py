@@ -162,6 +162,7 @@ class State(NamedTuple):
     priority: Annotated[Ints, "veh", "slots"]
     route: Annotated[Ints, "veh", "slots"]
     path_index: Annotated[Ints, "veh", "slots"]  # index in path of the drivable that it is on or waits to enter
+    place: Annotated[Ints, "veh", "slots"]  # position in its route of the last road on whose lane it was after a step
     following: Annotated[Ints, "veh", "slots"]  # path[path_index + 1] of a running vehicle: its next drivable
     behind: Annotated[Ints, "veh", "slots", SLOT]  # next vehicle of the list or queue
     previous: Annotated[Ints, "veh", "slots"]  # previous drivable

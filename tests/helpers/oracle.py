@@ -152,13 +152,15 @@ class Oracle:
             return False
         road = self.net.roadnet.lane_road[v.drivable]
         route = self.net.router.plan([road, *(self.road_index[r] for r in roads)])
-        if route is None:
-            return False
-        lane_path = self.net.router.lane_path(route, 0, v.drivable).drivables
-        if lane_path[1] < 0:
-            return False
-        v.roads, v.lane_path, v.at, v.position = route, lane_path, 0, 0
-        return True
+        accepted = route is not None
+        if route is not None:
+            lane_path = self.net.router.lane_path(route, 0, v.drivable).drivables
+            accepted = lane_path[1] >= 0 or route[-1] == road
+        if accepted:
+            v.roads = route
+        v.position = v.roads.index(road)  # where it is refused, too
+        v.lane_path, v.at = self.net.router.lane_path(v.roads, v.position, v.drivable).drivables, 0
+        return accepted
 
     def run_flows(self) -> None:
         for i, flow in enumerate(self.flows):
