@@ -303,7 +303,7 @@ class Engine(EngineCore):
             self._refresh()
         state = self.state
         state.route[vehicles], state.place[vehicles] = number, place
-        state.path_index[vehicles] = starts
+        state.path_index[vehicles], state.jump_from[vehicles], state.planned_end[vehicles] = starts, -1, -1
         if not pending:
             state.following[vehicles] = state.path[np.array(starts) + 1]
         return accepted

@@ -206,7 +206,7 @@ class EngineCore:
     def _stop_at_dead_end(self) -> None:
         state = self.state
         v = int(state.counters[t.FAULT_SLOT])
-        lane = self.lane_ids[state.path[state.path_index[v]]]
+        lane = (self.lane_ids + self.network.link_ids)[state.path[state.path_index[v]]]
         raise StepError(
             f"step {int(state.counters[t.STEP])}: vehicle {self._vehicle_id(v)!r} leaves lane {lane!r} or the one "
             f"after it, where its route has no lane link; reset or load a snapshot to continue"

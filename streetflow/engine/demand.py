@@ -64,6 +64,8 @@ class Demand:
         self._path: list[int] = []
         self._route_position: list[int] = []
         self._beside: list[tuple[int, int]] = []  # inner, outer
+        self._visits: list[tuple[int, int]] = []  # first visit, next visit
+        self.revisits = False  # whether a route comes back to a road
         self._route_rows: list[tuple[int, int, int]] = []
         self._candidates: list[int] = []
         self._written = [0, 0, 0, 0]
@@ -88,6 +90,7 @@ class Demand:
             number = self._route_numbers[key] = len(self.routes)
             self.routes.append(roads)
             self.valid.append(valid)
+            self.revisits |= valid and len(set(roads)) < len(roads)
             first = len(self._candidates)
             if valid:
                 for lane in self.network.router.entry_lanes(roads):
@@ -145,6 +148,21 @@ class Demand:
             return -1
         return self.lane_path_start(roads, roads.index(lane_road[lane]), lane + shift)
 
+    def _find_visits(self) -> None:
+        """Note, for what is new in ``path``, where its lane is at other visits of its road: their lane paths come in, too."""
+        lane_road = self.network.roadnet.lane_road
+        while len(self._visits) < len(self._path):
+            index = len(self._visits)
+            lane, position = self._path[index], self._route_position[index]
+            roads = self.lane_path_at(index)[0]
+            on_lane = 0 <= lane < len(lane_road)
+            visits = [i for i, road in enumerate(roads) if road == lane_road[lane]] if on_lane and self.revisits else []
+            if len(visits) < 2:
+                self._visits.append((-1, -1))
+                continue
+            starts = [self.lane_path_start(roads, i, lane) for i in visits]
+            self._visits.append((starts[0], ([*starts, -1])[visits.index(position) + 1]))
+
     def lane_path_at(self, index: int) -> tuple[tuple[int, ...], int, int, int]:
         """The lane path that an index in ``path`` belongs to: roads, position and lane, as for `lane_path_start`, and the
         index counted from its start."""
@@ -156,7 +174,10 @@ class Demand:
         while self.lane_change and len(self._beside) < len(self._path):  # which grows here
             index = len(self._beside)
             self._beside.append((self._lane_path_beside(index, -1), self._lane_path_beside(index, 1)))
+            self._find_visits()
+        self._find_visits()
         moved = tables.grow("path", len(self._path))
+        tables.state.counters[t.REVISITS] = self.revisits
         moved |= tables.grow("sideways", len(self._beside))
         moved |= tables.grow("routes", len(self._route_rows))
         moved |= tables.grow("candidates", len(self._candidates))
@@ -165,6 +186,10 @@ class Demand:
         n_path, n_routes, n_candidates, n_kinds = self._written
         state.path[n_path : len(self._path)] = self._path[n_path:]
         state.route_position[n_path : len(self._path)] = self._route_position[n_path:]
+        if n_path < len(self._path):
+            state.first_visit[n_path : len(self._path)], state.next_visit[n_path : len(self._path)] = np.array(
+                self._visits[n_path:], np.int32
+            ).T
         if n_path < len(self._beside):
             columns = np.array(self._beside[n_path:], np.int32).T
             state.path_inner[n_path : len(self._beside)], state.path_outer[n_path : len(self._beside)] = columns

@@ -28,6 +28,7 @@ from streetflow.kernels.crossing import mark_announcing
 from streetflow.kernels.index import kind_at
 from streetflow.kernels.jit import helper
 from streetflow.kernels.lane_change import braking_distance
+from streetflow.kernels.plan_ahead import go_on_as_planned
 from streetflow.kernels.tables import (
     ABORTED,
     DELTA,
@@ -39,6 +40,7 @@ from streetflow.kernels.tables import (
     MAX_NEG_STEP,
     MIN_GAP,
     OWNER,
+    REVISITS,
     SINGLE,
     STEP,
 )
@@ -180,7 +182,10 @@ def act_changing(s, n_planners, distance, speed, blocker, new_distance, new_spee
             if w >= WAITING_SPEED_MPS:
                 s.moving_step[v] = step_done
             if d > s.length[drivable]:
-                d, at, to = go_on(s, d, s.path_index[v], s.following[v], s.length[drivable])
+                if s.counters[REVISITS]:
+                    d, at, to = go_on_as_planned(s, v, d, drivable)
+                else:
+                    d, at, to = go_on(s, d, s.path_index[v], s.following[v], s.length[drivable])
                 if at == DEAD_END:
                     s.counters[FAULT_SLOT] = v
                     return FAULT_DEAD_END, 0

@@ -175,6 +175,8 @@ def insert_shadow(s, v, lane, distance, speed):  # type: ignore[no-untyped-def]
     s.route[shadow] = s.route[v]
     s.path_index[shadow] = s.target_path_index[v]
     s.place[shadow] = 0
+    s.jump_from[shadow] = -1
+    s.planned_end[shadow] = -1
     s.following[shadow] = s.path[s.target_path_index[v] + 1]
     s.previous[shadow] = s.previous[v]
     s.link_entry_step[shadow] = s.link_entry_step[v]

@@ -73,9 +73,8 @@ class LaneChangeOracle(Oracle):
         if all([super(LaneChangeOracle, self).set_route(one, roads) for one in v.pair()]):
             return True
         for one, old in before.items():
-            one.roads, road = old, self.net.roadnet.lane_road[one.drivable]
-            one.position = old.index(road)
-            one.lane_path, one.at = self.net.router.lane_path(old, one.position, one.drivable).drivables, 0
+            one.roads = old
+            self.begin_at(one, self.net.roadnet.lane_road[one.drivable])
         return False
 
     # ------------------------------------------------------------------ (a) segments
@@ -115,9 +114,6 @@ class LaneChangeOracle(Oracle):
         roads = self.net.roadnet.lane_road
         return lane + shift if 0 <= lane + shift < self.n_lanes and roads[lane + shift] == roads[lane] else -1
 
-    def lane_path_from(self, v: Driver, lane: int) -> tuple[int, ...]:
-        return self.net.router.lane_path(v.roads, v.position + v.at // 2, lane).drivables
-
     def is_on_last_road(self, v: Driver) -> bool:
         """By the road's name: on an earlier visit of it, too."""
         return v.drivable < self.n_lanes and self.net.roadnet.lane_road[v.drivable] == v.roads[-1]
@@ -135,7 +131,7 @@ class LaneChangeOracle(Oracle):
         seen = {1: 0.0, -1: 0.0}
         for shift in (1, -1):
             other = self.neighbour(lane, shift)
-            if other < 0 or not (on_last_road or self.lane_path_from(v, other)[1] >= 0):
+            if other < 0 or not (on_last_road or self.next_drivable(v, other) >= 0):
                 continue
             first = self.ahead(other, v)
             seen[shift] = self.length[other] - v.x if first is None else first.x - v.x - first.length
@@ -180,9 +176,9 @@ class LaneChangeOracle(Oracle):
             priority -= 2**32 if priority >= 2**31 else 0
             if priority not in taken:
                 break
-        position = v.roads.index(self.net.roadnet.lane_road[lane])  # looked up from the route's beginning on
-        lane_path = self.net.router.lane_path(v.roads, position, lane).drivables
-        s = Driver(f"{v.id}_shadow", v.kind, v.roads, priority, v.enter_time, v.u, v.x, lane_path, 0, position)
+        s = Driver(
+            f"{v.id}_shadow", v.kind, v.roads, priority, v.enter_time, v.u, v.x, self, lane
+        )  # at the route's first place
         s.custom = v.custom
         s.previous, s.link_entry, s.leader, s.gap, s.segment = v.previous, v.link_entry, v.leader, v.gap, v.segment
         s.waited, s.owner, v.shadow = v.waited, v, s
@@ -247,7 +243,7 @@ class LaneChangeOracle(Oracle):
             self.travel(v, *chosen[v])
             if v.shadow is not None:
                 self.move_over(v)
-            elif v.owner is not None and (v.new["at"] != v.at or v.owner.new["at"] != v.owner.at):
+            elif v.owner is not None and (v.new["passed"] or v.owner.new["passed"]):
                 self.abort(v)
 
     def move_over(self, v: Driver) -> None:
@@ -262,14 +258,14 @@ class LaneChangeOracle(Oracle):
             v.finished, v.shadow = True, None
             v.target_leader = v.target_follower = None  # at once; who holds its signal keeps it until commit
             s.id, s.owner = v.id, None
-            v.new["at"] = -1
+            v.new["passed"] = -1
 
     def abort(self, s: Driver) -> None:
-        self.events["change aborted" if s.new["at"] != s.at else "change aborted by the owner"] += 1
+        self.events["change aborted" if s.new["passed"] else "change aborted by the owner"] += 1
         self.events["shadow counted as a trip"] += 1
         assert s.owner is not None
         s.owner.shadow, s.owner.offset = None, 0.0
-        s.new["at"] = -1
+        s.new["passed"] = -1
         s.received = None
 
     def next_step(self) -> None:
