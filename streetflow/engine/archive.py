@@ -21,7 +21,7 @@ from streetflow.roadnet.flow import VehicleKind
 from streetflow.roadnet.json_reader import read_json
 
 _FORMAT = "streetflow-archive"
-_VERSION = 3
+_VERSION = 4
 # What a step changes. Not in it, as in CityFlow: which flows were dropped, the numbering of pushed vehicles.
 _FIXED_SIZE = (
     "counters", "reals", "rng", "head", "tail", "n_vehicles", "n_waiting", "arrival_step", "arrival_after", "queue_head",
@@ -30,7 +30,7 @@ _FIXED_SIZE = (
 )  # fmt: skip
 _BY_SLOT = tuple(field.name for field in t.FIELDS if field.size == "slots" and not field.name.startswith("mover"))
 _BY_TRIP = tuple(field.name for field in t.FIELDS if field.size == "trips")
-_OF_THE_ENGINE = (t.OWN_LIGHTS,)  # counters that say how an engine was set up
+_OF_THE_ENGINE = (t.OWN_LIGHTS, t.REVISITS)  # counters that say how an engine was set up
 _KEYS = {"path_index": "way"}  # by field: its key in a file, where that isn't the field's name
 
 
@@ -113,6 +113,8 @@ class Archive:
         state.kind[: self.n_slots] = kind
         state.route[: self.n_slots] = route
         state.path_index[: self.n_slots] = path_index
+        if self._demand is not demand:  # what was planned ahead is in the other engine's numbers: it is planned anew
+            state.jump_from[: self.n_slots] = state.planned_end[: self.n_slots] = -1
         present = state.priority[state.status >= t.PENDING] & (t.PRIORITY_BUCKETS - 1)
         state.priority_uses[:] = np.bincount(present, minlength=t.PRIORITY_BUCKETS)
 

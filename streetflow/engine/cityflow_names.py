@@ -158,7 +158,7 @@ class Engine(EngineCore):
         roadnet = self.network.roadnet
         drivable = int(state.path[state.path_index[v]])
         on_lane = drivable < self._n_lanes
-        roads = self.demand.routes[state.route[v]][int(state.route_position[state.path_index[v]]) :]
+        roads = self.demand.routes[state.route[v]][int(state.place[v]) :]
         info = {
             "distance": f"{self._current('distance')[v]:.6f}",
             "drivable": self.lane_ids[drivable] if on_lane else self.network.link_ids[drivable - self._n_lanes],
@@ -275,8 +275,9 @@ class Engine(EngineCore):
             route: ids of the roads that it leads through.
 
         Returns:
-            False, and nothing changes, if the vehicle or a road is unknown, the vehicle is on a lane link, or there is no such
-            route from its lane (while it changes lanes: from either of its two).
+            False, and nothing changes, if the vehicle or a road is unknown or the vehicle is on a lane link. False, too, if
+            there is no such route from its lane (while it changes lanes: from either of its two); then, as in CityFlow, it
+            goes on from the first visit of its road in its old route.
         """
         v = self._find(vehicle_id)
         roadnet = self.network.roadnet
@@ -290,19 +291,22 @@ class Engine(EngineCore):
         if any(lane >= self._n_lanes for lane in lanes):
             return False
         here = int(state.route_road[state.route[v]]) if pending else roadnet.lane_road[lanes[0]]
-        roads = self.network.router.plan([here, *wanted])
-        if roads is None or any(self.network.router.lane_path(roads, 0, lane).drivables[1] < 0 for lane in lanes):
-            return False
-        number = self.demand.route([here, *wanted])
-        starts = [self.demand.lane_path_start(roads, 0, lane) for lane in lanes] or [-1]
+        number = self.demand.route_from([here, *wanted], lanes)
+        if not (accepted := number >= 0):
+            if pending:
+                return False
+            number = int(state.route[v])
+        roads = self.demand.routes[number]
+        place = roads.index(here)
+        starts = [self.demand.lane_path_start(roads, place, lane) for lane in lanes] or [-1]
         if self.demand.write(self._tables):
             self._refresh()
         state = self.state
-        state.route[vehicles] = number
-        state.path_index[vehicles] = starts
+        state.route[vehicles], state.place[vehicles] = number, place
+        state.path_index[vehicles], state.jump_from[vehicles], state.planned_end[vehicles] = starts, -1, -1
         if not pending:
             state.following[vehicles] = state.path[np.array(starts) + 1]
-        return True
+        return accepted
 
     # ------------------------------------------------------------------ snapshots and replays
 

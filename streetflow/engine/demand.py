@@ -10,7 +10,7 @@ import numpy as np
 from streetflow.kernels import tables as t
 from streetflow.roadnet.flow import VehicleKind
 from streetflow.roadnet.network_tables import NetworkTables
-from streetflow.roadnet.routing import LanePath
+from streetflow.roadnet.routing import DEAD_END, LanePath
 
 
 def kind_row(kind: VehicleKind, delta: float) -> list[float]:
@@ -64,6 +64,8 @@ class Demand:
         self._path: list[int] = []
         self._route_position: list[int] = []
         self._beside: list[tuple[int, int]] = []  # inner, outer
+        self._visits: list[tuple[int, int]] = []  # first visit, next visit
+        self.revisits = False  # whether a route comes back to a road
         self._route_rows: list[tuple[int, int, int]] = []
         self._candidates: list[int] = []
         self._written = [0, 0, 0, 0]
@@ -88,12 +90,22 @@ class Demand:
             number = self._route_numbers[key] = len(self.routes)
             self.routes.append(roads)
             self.valid.append(valid)
+            self.revisits |= valid and len(set(roads)) < len(roads)
             first = len(self._candidates)
             if valid:
                 for lane in self.network.router.entry_lanes(roads):
                     self._candidates.append(self.lane_path_start(roads, 0, lane))
             self._route_rows.append((roads[0], first, len(self._candidates) - first))
         return number
+
+    def route_from(self, anchors: Sequence[int], lanes: Sequence[int]) -> int:
+        """The number of the route through these anchors, or -1 if it is invalid or doesn't go on from one of some lanes of the
+        first."""
+        router = self.network.router
+        roads = router.plan(anchors)
+        if roads is None or any(router.lane_path(roads, 0, lane).drivables[1] == DEAD_END for lane in lanes):
+            return -1
+        return self.route_of_roads(True, roads)
 
     def lane_paths(self, route: int) -> Iterable[LanePath]:
         """The lane paths of a route from its entry lanes."""
@@ -120,7 +132,8 @@ class Demand:
         return start
 
     def _lane_path_beside(self, index: int, shift: int) -> int:
-        """Start of the lane path from the lane ``shift`` further out than the one at an index in ``path``.
+        """Start of the lane path of a shadow on the lane ``shift`` further out than the one at an index in ``path``: from the
+        road's first visit in the route on, as in CityFlow.
 
         -1 if there is no such lane, or no vehicle would change to it: it has no lane link to the route's next road.
         """
@@ -131,9 +144,24 @@ class Demand:
         if lane_road[lane + shift] != lane_road[lane]:
             return -1
         lane_path = self.network.router.lane_path(roads, position, lane + shift)
-        if position < len(roads) - 1 and lane_path.drivables[1] < 0:
+        if lane_path.drivables[1] == DEAD_END:
             return -1
-        return self.lane_path_start(roads, position, lane + shift)
+        return self.lane_path_start(roads, roads.index(lane_road[lane]), lane + shift)
+
+    def _find_visits(self) -> None:
+        """Note, for what is new in ``path``, where its lane is at other visits of its road: their lane paths come in, too."""
+        lane_road = self.network.roadnet.lane_road
+        while len(self._visits) < len(self._path):
+            index = len(self._visits)
+            lane, position = self._path[index], self._route_position[index]
+            roads = self.lane_path_at(index)[0]
+            on_lane = 0 <= lane < len(lane_road)
+            visits = [i for i, road in enumerate(roads) if road == lane_road[lane]] if on_lane and self.revisits else []
+            if len(visits) < 2:
+                self._visits.append((-1, -1))
+                continue
+            starts = [self.lane_path_start(roads, i, lane) for i in visits]
+            self._visits.append((starts[0], ([*starts, -1])[visits.index(position) + 1]))
 
     def lane_path_at(self, index: int) -> tuple[tuple[int, ...], int, int, int]:
         """The lane path that an index in ``path`` belongs to: roads, position and lane, as for `lane_path_start`, and the
@@ -146,7 +174,10 @@ class Demand:
         while self.lane_change and len(self._beside) < len(self._path):  # which grows here
             index = len(self._beside)
             self._beside.append((self._lane_path_beside(index, -1), self._lane_path_beside(index, 1)))
+            self._find_visits()
+        self._find_visits()
         moved = tables.grow("path", len(self._path))
+        tables.state.counters[t.REVISITS] = self.revisits
         moved |= tables.grow("sideways", len(self._beside))
         moved |= tables.grow("routes", len(self._route_rows))
         moved |= tables.grow("candidates", len(self._candidates))
@@ -155,6 +186,10 @@ class Demand:
         n_path, n_routes, n_candidates, n_kinds = self._written
         state.path[n_path : len(self._path)] = self._path[n_path:]
         state.route_position[n_path : len(self._path)] = self._route_position[n_path:]
+        if n_path < len(self._path):
+            state.first_visit[n_path : len(self._path)], state.next_visit[n_path : len(self._path)] = np.array(
+                self._visits[n_path:], np.int32
+            ).T
         if n_path < len(self._beside):
             columns = np.array(self._beside[n_path:], np.int32).T
             state.path_inner[n_path : len(self._beside)], state.path_outer[n_path : len(self._beside)] = columns

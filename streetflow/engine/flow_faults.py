@@ -10,6 +10,7 @@ import numpy as np
 
 from streetflow.engine.demand import Demand
 from streetflow.errors import InputWarning
+from streetflow.roadnet.doubts import Doubt
 from streetflow.roadnet.flow import Flow
 from streetflow.roadnet.network_tables import NetworkTables
 
@@ -35,6 +36,12 @@ def find_flow_faults(flows: Sequence[Flow], routes: Sequence[int], demand: Deman
         _missed_flows(flows, demand.delta),
         tuple((i, lane) for i, route in enumerate(routes) for lane in stuck[route]),
     )
+
+
+def warn_of_doubts(doubts: Sequence[Doubt], file: str) -> None:
+    """One InputWarning for each kind of doubt about a road network, with the first places."""
+    for topic in dict.fromkeys(doubt.topic for doubt in doubts):
+        _warn(file, topic, [(doubt.place, doubt.text) for doubt in doubts if doubt.topic == topic])
 
 
 def warn_of_flow_faults(faults: FlowFaults, file: str, flows: Sequence[Flow], network: NetworkTables) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -32,6 +32,14 @@ class ReplayVehicle(NamedTuple):
     direction: int = 0  # -1: signals to the inner lane, 1: to the outer one
     beside: int = -1  # the lane that it changes to
     share: float = 0.0  # of the change done so far, 0 to 1
+
+
+def _direction(shape: Sequence[Point], distance_m: float) -> Point:
+    """The unit direction there; on a lane link without one (its length is 0, or it ends in a repeated point) along x."""
+    try:
+        return direction_at(shape, distance_m)
+    except ZeroDivisionError:
+        return 1.0, 0.0
 
 
 class ReplayLog:
@@ -95,7 +103,7 @@ class ReplayLog:
             on_lane = v.drivable < len(lane_shapes)
             shape = lane_shapes[v.drivable] if on_lane else link_shapes[v.drivable - len(lane_shapes)]
             x, y = point_at(shape, v.distance_m)
-            dx, dy = direction_at(shape, v.distance_m)
+            dx, dy = _direction(shape, v.distance_m)
             angle = math.atan2(dy, dx)
             if v.beside >= 0:
                 x2, y2 = point_at(lane_shapes[v.beside], v.distance_m)

@@ -13,6 +13,7 @@ from streetflow.kernels.car_following import TURNING_SPEED_MPS, greater, lesser,
 from streetflow.kernels.crossing import ANNOUNCE_MARGIN_M, mark_announcing, yield_at_crossings
 from streetflow.kernels.index import index, kind_at
 from streetflow.kernels.jit import helper
+from streetflow.kernels.plan_ahead import go_on_as_planned
 from streetflow.kernels.tables import (
     DELTA,
     FAULT_SLOT,
@@ -27,6 +28,7 @@ from streetflow.kernels.tables import (
     MAX_SPEED,
     MIN_GAP,
     N_FREED,
+    REVISITS,
     SAME_BRAKES,
     STANDING_REST,
     STEP,
@@ -257,7 +259,10 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                 s.moving_step[v] = step_done
                 n_moving += 1
             if d > length:
-                d, at, to = go_on(s, d, s.path_index[v], following, length)
+                if s.counters[REVISITS]:
+                    d, at, to = go_on_as_planned(s, v, d, drivable)
+                else:
+                    d, at, to = go_on(s, d, s.path_index[v], following, length)
                 if at == DEAD_END:
                     s.counters[FAULT_SLOT] = v
                     return FAULT_DEAD_END, 0

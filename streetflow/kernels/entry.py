@@ -64,6 +64,9 @@ def create_vehicle(s: State, kind: int, route: int, flow: int, ordinal: int, spe
     s.priority[v] = priority
     s.route[v] = route
     s.path_index[v] = -1
+    s.place[v] = 0
+    s.jump_from[v] = -1
+    s.planned_end[v] = -1
     s.behind[v] = -1
     s.previous[v] = -1
     s.link_entry_step[v] = NO_ENTRY_STEP

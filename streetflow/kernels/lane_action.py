@@ -1,7 +1,8 @@
 """Lane changing: speeds and moves with owners and shadows (docs/cityflow-semantics.md, 10, Actions).
 
 Owner and shadow drive at the lesser of their speeds. CityFlow treats vehicles one by one; the order matters only where an
-owner completes its change: those that it signalled to and that come after it are free again. So speeds are computed in
+owner completes its change: it forgets the vehicles around it, and those that it signalled to and that come after it yield
+by the follower gap alone. So speeds are computed in
 three passes: what every vehicle would do without signals, the pairs in order of creation, the others.
 """
 
@@ -27,6 +28,7 @@ from streetflow.kernels.crossing import mark_announcing
 from streetflow.kernels.index import kind_at
 from streetflow.kernels.jit import helper
 from streetflow.kernels.lane_change import braking_distance
+from streetflow.kernels.plan_ahead import go_on_as_planned
 from streetflow.kernels.tables import (
     ABORTED,
     DELTA,
@@ -38,6 +40,7 @@ from streetflow.kernels.tables import (
     MAX_NEG_STEP,
     MIN_GAP,
     OWNER,
+    REVISITS,
     SINGLE,
     STEP,
 )
@@ -48,13 +51,16 @@ SIDEWAYS_SHARE = 0.2  # of the speed
 
 
 @helper
-def let_in_speed(s, v, k, u, source, speed):  # type: ignore[no-untyped-def]
-    """The limit of a vehicle that has received a signal: keep clear of the vehicle that changes in front of it."""
-    if s.target_leader[source] == v:
+def let_in_speed(s, v, k, u, source, is_done, speed):  # type: ignore[no-untyped-def]
+    """The limit of a vehicle that has received a signal: keep clear of the vehicle that changes in front of it.
+
+    is_done: the source has completed its change before this vehicle's turn. It has forgotten its target leader and follower.
+    """
+    if not is_done and s.target_leader[source] == v:
         return NO_LIMIT_MPS
     gap = s.follower_gap[source]
     follower = s.target_follower[source]
-    if follower >= 0:
+    if follower >= 0 and not is_done:
         gap -= braking_distance(s, follower, speed)
     limit = hard_speed(s, k, u, kind_at(s, source), speed[source], gap, s.reals[DELTA])
     return NO_LIMIT_MPS if limit < 0 else limit
@@ -67,8 +73,9 @@ def settle_speed(s, v, serial, wanted, distance, speed):  # type: ignore[no-unty
     u = speed[v]
     limit = NO_LIMIT_MPS
     source = s.signaller[v]
-    if source >= 0 and not (s.role[source] == DONE and s.serial[source] < serial):
-        limit = let_in_speed(s, v, k, u, source, speed)
+    if source >= 0:
+        is_done = s.role[source] == DONE and s.serial[source] < serial
+        limit = let_in_speed(s, v, k, u, source, is_done, speed)
     w = lesser(wanted, limit)
     if s.following[v] == DEAD_END:
         delta = s.reals[DELTA]
@@ -175,7 +182,10 @@ def act_changing(s, n_planners, distance, speed, blocker, new_distance, new_spee
             if w >= WAITING_SPEED_MPS:
                 s.moving_step[v] = step_done
             if d > s.length[drivable]:
-                d, at, to = go_on(s, d, s.path_index[v], s.following[v], s.length[drivable])
+                if s.counters[REVISITS]:
+                    d, at, to = go_on_as_planned(s, v, d, drivable)
+                else:
+                    d, at, to = go_on(s, d, s.path_index[v], s.following[v], s.length[drivable])
                 if at == DEAD_END:
                     s.counters[FAULT_SLOT] = v
                     return FAULT_DEAD_END, 0

@@ -174,6 +174,9 @@ def insert_shadow(s, v, lane, distance, speed):  # type: ignore[no-untyped-def]
     s.kind[shadow] = s.kind[v]
     s.route[shadow] = s.route[v]
     s.path_index[shadow] = s.target_path_index[v]
+    s.place[shadow] = 0
+    s.jump_from[shadow] = -1
+    s.planned_end[shadow] = -1
     s.following[shadow] = s.path[s.target_path_index[v] + 1]
     s.previous[shadow] = s.previous[v]
     s.link_entry_step[shadow] = s.link_entry_step[v]
@@ -183,7 +186,7 @@ def insert_shadow(s, v, lane, distance, speed):  # type: ignore[no-untyped-def]
     s.blocker_1[shadow] = -1
     distance[shadow] = distance[v]
     speed[shadow] = speed[v]
-    s.custom_speed[shadow] = math.nan
+    s.custom_speed[shadow] = s.custom_speed[v]
     s.flow[shadow] = s.flow[v]
     s.ordinal[shadow] = s.ordinal[v]
     s.enter_step[shadow] = s.enter_step[v]

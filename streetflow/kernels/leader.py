@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from streetflow.kernels.index import index, kind_at
 from streetflow.kernels.jit import helper
-from streetflow.kernels.tables import HORIZON, LENGTH, State
+from streetflow.kernels.plan_ahead import first_planned, next_planned
+from streetflow.kernels.tables import HORIZON, LENGTH, REVISITS, State
 
 
 @helper
@@ -17,7 +18,11 @@ def find_leader(s: State, v: int, own: int, distance) -> None:  # type: ignore[n
     horizon = s.kinds[kind_at(s, v) + HORIZON]
     ahead = s.length[own] - distance[v]
     drivable = s.following[v]
-    steps = 1  # from v's index in path to that of drivable
+    revisits = s.counters[REVISITS] != 0
+    at = index(s.path_index[v]) + 1  # index in path of drivable
+    jumped = False
+    if revisits and drivable >= 0:
+        at, jumped = first_planned(s, v)
     lane = own  # the one before a lane link
     leader = -1
     gap = 0.0
@@ -45,6 +50,13 @@ def find_leader(s: State, v: int, own: int, distance) -> None:  # type: ignore[n
         ahead += s.length[drivable]
         if ahead > horizon:
             break
-        steps += 1
-        drivable = s.end_lane[drivable - n_lanes] if drivable >= n_lanes else s.path[index(s.path_index[v]) + steps]
+        if drivable >= n_lanes:
+            at += 1
+            drivable = s.end_lane[drivable - n_lanes]
+        else:
+            if revisits:
+                at, jumped = next_planned(s, v, at, jumped)
+            else:
+                at += 1
+            drivable = s.path[at]
     s.leader[v] = leader

@@ -9,6 +9,7 @@ from streetflow.kernels.entry import remove_vehicle
 from streetflow.kernels.index import index, kind_at
 from streetflow.kernels.jit import helper
 from streetflow.kernels.leader import find_leader
+from streetflow.kernels.plan_ahead import arrive
 from streetflow.kernels.tables import (
     DELTA,
     DONE,
@@ -20,6 +21,7 @@ from streetflow.kernels.tables import (
     N_RUNNING,
     N_TRIPS,
     NO_ENTRY_STEP,
+    REVISITS,
     SINGLE,
     STEP,
     State,
@@ -38,7 +40,8 @@ def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
         drivable = index(s.mover_from[i])
         take_out(s, drivable, v)
         s.previous[v] = drivable
-        add_free_flow(s, v, drivable, s.mover_path_index[i])
+        if not s.counters[REVISITS]:
+            add_free_flow(s, v, drivable, s.mover_path_index[i])
         if s.mover_path_index[i] < 0:
             s.counters[N_RUNNING] -= 1
             if s.role[v] != DONE:
@@ -63,6 +66,10 @@ def move(s, n_movers, new_distance, new_speed):  # type: ignore[no-untyped-def]
             s.out_count[s.start_lane[drivable - n_lanes]] += 1
         else:
             s.link_entry_step[v] = NO_ENTRY_STEP
+            if s.counters[REVISITS]:
+                arrive(s, v)
+            else:
+                s.place[v] = s.route_position[at]
 
 
 @helper

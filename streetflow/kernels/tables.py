@@ -40,6 +40,7 @@ N_CREATED = 15  # vehicles created since the last reset
 N_NEEDED = 16  # free slots that the next step may need
 LANE_CHANGE = 17  # 1: vehicles change lanes
 TIDY_STEP = 18  # the step before which vehicles should be renumbered
+REVISITS = 19  # 1: a route comes back to a road, see `plan_ahead`
 N_COUNTERS = 20
 
 # reals[...]
@@ -162,6 +163,10 @@ class State(NamedTuple):
     priority: Annotated[Ints, "veh", "slots"]
     route: Annotated[Ints, "veh", "slots"]
     path_index: Annotated[Ints, "veh", "slots"]  # index in path of the drivable that it is on or waits to enter
+    place: Annotated[Ints, "veh", "slots"]  # position in its route of the last road on whose lane it was after a step
+    jump_from: Annotated[Ints, "veh", "slots"]  # index in path of the lane from which it jumps, -1: none; see `plan_ahead`
+    jump_to: Annotated[Ints, "veh", "slots"]
+    planned_end: Annotated[Ints, "veh", "slots"]  # index in path of the last drivable planned (behind a jump, if there is one)
     following: Annotated[Ints, "veh", "slots"]  # path[path_index + 1] of a running vehicle: its next drivable
     behind: Annotated[Ints, "veh", "slots", SLOT]  # next vehicle of the list or queue
     previous: Annotated[Ints, "veh", "slots"]  # previous drivable
@@ -214,6 +219,8 @@ class State(NamedTuple):
     path_inner: Annotated[Ints, "veh", "sideways"]  # by index in path: that of the lane beside, -1: no lane path there
     path_outer: Annotated[Ints, "veh", "sideways"]
     path: Annotated[Ints, "veh", "path"]  # drivables of all lane paths, one path after the other
+    first_visit: Annotated[Ints, "veh", "path"]  # by index in path: that of its lane at the road's first visit, -1: only one
+    next_visit: Annotated[Ints, "veh", "path"]  # likewise: at the next visit, -1: none
     route_position: Annotated[Ints, "veh", "path"]  # by index in path: position of its road in the route
     route_road: Annotated[Ints, "veh", "routes"]  # first anchor's road
     route_first: Annotated[Ints, "veh", "routes"]  # into candidate

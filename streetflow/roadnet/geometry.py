@@ -56,7 +56,10 @@ def point_at(points: Sequence[Point], distance: float) -> Point:
 
 
 def direction_at(points: Sequence[Point], distance: float) -> Point:
-    """The unit direction at a distance along a polyline."""
+    """The unit direction at a distance along a polyline.
+
+    ZeroDivisionError if that is beyond its end, and its last segment has length 0.
+    """
     for k in range(1, len(points)):
         segment = _difference(points[k], points[k - 1])
         segment_length = vector_length(segment)
@@ -180,7 +183,7 @@ def roadnet_link_shapes(roadnet: Roadnet) -> list[list[Point]]:
                     )
                 except ZeroDivisionError:
                     raise InputError(roadnet.file, place, "a segment of its lanes has length 0") from None
-                if not 0.0 < polyline_length(shape) < math.inf:
-                    raise InputError(roadnet.file, place, "its length isn't positive and finite")
+                if not polyline_length(shape) < math.inf:
+                    raise InputError(roadnet.file, place, "its length isn't finite")
                 shapes.append(shape)
     return shapes

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from streetflow.errors import InputError
 from streetflow.kernels.tables import WORD_BITS, State
 from streetflow.roadnet.crossings import Crossing, intersection_crossings
+from streetflow.roadnet.doubts import Doubt, roadnet_doubts
 from streetflow.roadnet.geometry import (
     LANE_LINK_SPEED_LIMIT_MPS,
     polyline_length,
@@ -41,6 +42,7 @@ class NetworkTables:
     sizes: dict[str, int]
     arrays: dict[str, NDArray[np.generic]]  # by field name of State
     link_ids: tuple[str, ...]
+    doubts: tuple[Doubt, ...]
 
     def fill(self, state: State) -> None:
         for name, values in self.arrays.items():
@@ -134,6 +136,7 @@ def _build(roadnet: Roadnet, file: Path) -> NetworkTables:
         sizes=_sizes(arrays, n_lanes, n_links, len(roadnet.intersections), n_words),
         arrays=arrays,
         link_ids=tuple(link_ids),
+        doubts=roadnet_doubts(roadnet, link_shapes),
     )
 
 

@@ -15,6 +15,7 @@ from streetflow.roadnet.json_reader import read_json
 _T = TypeVar("_T")
 Point = tuple[float, float]
 TURN_RANKS = {"turn_right": 1, "turn_left": 2, "go_straight": 3}
+UNKNOWN_RANK = 0  # of a movement of any other type: it yields to all others, and isn't a turn
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class LaneLink:
 
 @dataclass(frozen=True)
 class RoadLink:
-    """A movement: all lane links from one road to another. ``rank``: straight 3, left 2, right 1."""
+    """A movement: all lane links from one road to another. ``rank``: straight 3, left 2, right 1, unknown 0."""
 
     rank: int
     start_road: int
@@ -57,7 +58,7 @@ class RoadLink:
 
     @property
     def is_turn(self) -> bool:
-        return self.rank != TURN_RANKS["go_straight"]
+        return self.rank in (TURN_RANKS["turn_right"], TURN_RANKS["turn_left"])
 
 
 @dataclass(frozen=True)
@@ -233,10 +234,7 @@ def _road_link(cursor: Cursor, road_index: dict[str, int], roads: Sequence[Road]
 
 
 def _rank(cursor: Cursor) -> int:
-    kind = cursor.text()
-    if kind not in TURN_RANKS:
-        raise cursor.fault(f"must be one of {', '.join(sorted(TURN_RANKS))}, is {kind!r}")
-    return TURN_RANKS[kind]
+    return TURN_RANKS.get(cursor.text(), UNKNOWN_RANK)
 
 
 def _lane_link(cursor: Cursor, start_road: Road, end_road: Road) -> LaneLink:
@@ -258,7 +256,7 @@ def _lane(cursor: Cursor, road: Road) -> int:
 def _lane_link_points(cursor: Cursor) -> tuple[Point, ...]:
     if not cursor.has("points"):
         return ()
-    points = _points(cursor["points"], 0)
+    points = tuple(_point(item) for item in cursor["points"].items())  # equal ones may follow each other
     if len(points) == 1:
         raise cursor["points"].fault("must hold no point or at least 2")
     return points

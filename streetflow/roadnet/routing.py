@@ -17,6 +17,8 @@ DEAD_END = -2
 class LanePath:
     """The drivables from an entry lane on: lane, lane link, lane, ..., closed by END_OF_ROUTE or DEAD_END.
 
+    A lane of the route's last road without a lane link onwards is the end of the route on an earlier visit of the road, too.
+
     Lanes have their number; lane link k has the number (lanes of the network) + k.
     """
 
@@ -159,7 +161,8 @@ class Router:
                 if best is None or shift < best_shift:
                     best, best_shift = (link, end_lane), shift
             if best is None:
-                return LanePath((*drivables, DEAD_END))
+                on_last_road = self.roadnet.lane_road[lane] == route[last]
+                return LanePath((*drivables, END_OF_ROUTE if on_last_road else DEAD_END))
             drivables += best
             lane = best[1]
             position += 1

@@ -67,11 +67,14 @@ class LaneChangeOracle(Oracle):
 
     def set_route(self, v: Driver, roads: list[str]) -> bool:
         """Of both vehicles of a driver, or of none."""
-        before = {one: (one.roads, one.lane_path, one.at, one.position) for one in v.pair()}
-        if all(super(LaneChangeOracle, self).set_route(one, roads) for one in v.pair()):
+        if any(one.drivable >= self.n_lanes for one in v.pair()):
+            return False
+        before = {one: one.roads for one in v.pair()}
+        if all([super(LaneChangeOracle, self).set_route(one, roads) for one in v.pair()]):
             return True
-        for one, values in before.items():
-            one.roads, one.lane_path, one.at, one.position = values
+        for one, old in before.items():
+            one.roads = old
+            self.begin_at(one, self.net.roadnet.lane_road[one.drivable])
         return False
 
     # ------------------------------------------------------------------ (a) segments
@@ -111,8 +114,9 @@ class LaneChangeOracle(Oracle):
         roads = self.net.roadnet.lane_road
         return lane + shift if 0 <= lane + shift < self.n_lanes and roads[lane + shift] == roads[lane] else -1
 
-    def lane_path_from(self, v: Driver, lane: int) -> tuple[int, ...]:
-        return self.net.router.lane_path(v.roads, v.position + v.at // 2, lane).drivables
+    def is_on_last_road(self, v: Driver) -> bool:
+        """By the road's name: on an earlier visit of it, too."""
+        return v.drivable < self.n_lanes and self.net.roadnet.lane_road[v.drivable] == v.roads[-1]
 
     def make_signal(self, v: Driver) -> None:
         if v.shadow is not None or not self.step * self.dt - 0 >= 3:
@@ -123,11 +127,11 @@ class LaneChangeOracle(Oracle):
             return
         if v.gap > 2 * v.length + 4 * self.dt * k["maxSpeed"] or v.gap < 1.5 * v.length:
             return
-        on_last_road = v.position + v.at // 2 == len(v.roads) - 1
+        on_last_road = self.is_on_last_road(v)
         seen = {1: 0.0, -1: 0.0}
         for shift in (1, -1):
             other = self.neighbour(lane, shift)
-            if other < 0 or not (on_last_road or self.lane_path_from(v, other)[1] >= 0):
+            if other < 0 or not (on_last_road or self.next_drivable(v, other) >= 0):
                 continue
             first = self.ahead(other, v)
             seen[shift] = self.length[other] - v.x if first is None else first.x - v.x - first.length
@@ -172,8 +176,10 @@ class LaneChangeOracle(Oracle):
             priority -= 2**32 if priority >= 2**31 else 0
             if priority not in taken:
                 break
-        s = Driver(f"{v.id}_shadow", v.kind, v.roads, priority, v.enter_time, v.u, v.x, self.lane_path_from(v, lane), 0)
-        s.position = v.position + v.at // 2
+        s = Driver(
+            f"{v.id}_shadow", v.kind, v.roads, priority, v.enter_time, v.u, v.x, self, lane
+        )  # at the route's first place
+        s.custom = v.custom
         s.previous, s.link_entry, s.leader, s.gap, s.segment = v.previous, v.link_entry, v.leader, v.gap, v.segment
         s.waited, s.owner, v.shadow = v.waited, v, s
         s.born, self.n_born = self.n_born, self.n_born + 1
@@ -212,13 +218,14 @@ class LaneChangeOracle(Oracle):
     def limit_sideways(self, v: Driver, w: float) -> float:
         yield_limit = 100.0
         source = v.received.source if v.received is not None else None
-        if source is not None and source.sent is not None and source.target_leader is not v:
+        if source is not None and source.target_leader is not v:
+            self.events["let in after the change"] += source.finished
             g = source.follower_gap - (source.target_follower.brake if source.target_follower is not None else 0)
             f = self.no_collision(source.u, source.kind["maxNegAcc"], v.u, v.kind["maxNegAcc"], g, 0)
             self.events["let in"] += 1
             yield_limit = 100.0 if f < 0 else f
         w = low(w, yield_limit)
-        if v.following < 0 and v.drivable < self.n_lanes and v.position + v.at // 2 < len(v.roads) - 1:
+        if v.following < 0 and v.drivable < self.n_lanes and not self.is_on_last_road(v):
             self.events["before a dead end"] += 1
             rest = self.length[v.drivable] - v.x
             w = low(w, self.no_collision(0, 1, v.u, v.kind["maxNegAcc"], rest, v.kind["minGap"]))
@@ -236,7 +243,7 @@ class LaneChangeOracle(Oracle):
             self.travel(v, *chosen[v])
             if v.shadow is not None:
                 self.move_over(v)
-            elif v.owner is not None and (v.new["at"] != v.at or v.owner.new["at"] != v.owner.at):
+            elif v.owner is not None and (v.new["passed"] or v.owner.new["passed"]):
                 self.abort(v)
 
     def move_over(self, v: Driver) -> None:
@@ -249,16 +256,16 @@ class LaneChangeOracle(Oracle):
         if abs(v.offset) >= bound:
             self.events["change done"] += 1
             v.finished, v.shadow = True, None
-            v.sent = None
+            v.target_leader = v.target_follower = None  # at once; who holds its signal keeps it until commit
             s.id, s.owner = v.id, None
-            v.new["at"] = -1
+            v.new["passed"] = -1
 
     def abort(self, s: Driver) -> None:
-        self.events["change aborted" if s.new["at"] != s.at else "change aborted by the owner"] += 1
+        self.events["change aborted" if s.new["passed"] else "change aborted by the owner"] += 1
         self.events["shadow counted as a trip"] += 1
         assert s.owner is not None
         s.owner.shadow, s.owner.offset = None, 0.0
-        s.new["at"] = -1
+        s.new["passed"] = -1
         s.received = None
 
     def next_step(self) -> None:

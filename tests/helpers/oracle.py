@@ -11,7 +11,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,10 @@ def quotient(p: float, q: float) -> float:
         return float(np.float64(p) / np.float64(q))
 
 
+class LostError(Exception):
+    """A vehicle looks for its road behind the last visit of it: CityFlow aborts."""
+
+
 @dataclass(eq=False)
 class Vehicle:
     id: str
@@ -51,9 +55,10 @@ class Vehicle:
     enter_time: float
     u: float = 0.0
     x: float = 0.0
-    lane_path: tuple[int, ...] = ()
-    at: int = 0
-    position: int = 0  # of the lane path's first road in the route
+    oracle: Oracle | None = None
+    drivable: int = -1
+    ahead: list[int] = field(default_factory=list)  # drivables planned so far after its own
+    place: int = 0  # in the route
     previous: int = -1
     link_entry: int = NEVER
     leader: Vehicle | None = None
@@ -66,12 +71,9 @@ class Vehicle:
     new: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def drivable(self) -> int:
-        return self.lane_path[self.at]
-
-    @property
     def following(self) -> int:
-        return self.lane_path[self.at + 1]
+        assert self.oracle is not None
+        return self.oracle.look_up(self, 0)
 
     @property
     def length(self) -> float:
@@ -140,6 +142,7 @@ class Oracle:
                 break
         self.draw()
         v = self.vehicle_class(name, kind, tuple(anchors), priority, self.step * self.dt, u=speed)
+        v.oracle = self
         self.pending.append(v)
         return v
 
@@ -152,13 +155,61 @@ class Oracle:
             return False
         road = self.net.roadnet.lane_road[v.drivable]
         route = self.net.router.plan([road, *(self.road_index[r] for r in roads)])
-        if route is None:
-            return False
-        lane_path = self.net.router.lane_path(route, 0, v.drivable).drivables
-        if lane_path[1] < 0:
-            return False
-        v.roads, v.lane_path, v.at, v.position = route, lane_path, 0, 0
-        return True
+        before, accepted = v.roads, False
+        if route is not None:
+            v.roads, v.place = route, 0
+            accepted = self.next_drivable(v, v.drivable) >= 0 or route[-1] == road
+        if not accepted:
+            v.roads = before
+        self.begin_at(v, road)
+        return accepted
+
+    # ------------------------------------------------------------------ [3.3] the way ahead, piece by piece
+
+    def begin_at(self, v: Vehicle, road: int) -> None:
+        """Plan anew from the first visit of a road on."""
+        v.place, v.ahead = v.roads.index(road), []
+
+    def visit(self, v: Vehicle, road: int) -> int:
+        """The position of a road in v's route, by its name, from v's place on."""
+        if road not in v.roads[v.place :]:
+            raise LostError(v.id)
+        return v.roads.index(road, v.place)
+
+    def next_drivable(self, v: Vehicle, drivable: int) -> int:
+        """-1 where the trip ends, -2 at a dead end."""
+        if drivable >= self.n_lanes:
+            end_lane: int = self.net.links[drivable - self.n_lanes][2].end_lane
+            return end_lane
+        lane_road, roads = self.net.roadnet.lane_road, self.net.roadnet.roads
+        after = v.roads[self.visit(v, lane_road[drivable]) + 1 :]
+        if not after:
+            return -1
+        best, best_shift = (-1 if lane_road[drivable] == v.roads[-1] else -2), math.inf
+        own = drivable - roads[lane_road[drivable]].first_lane
+        for link, end in self.net.router.lane_links[drivable]:
+            onwards = {lane_road[lane] for _, lane in self.net.router.lane_links[end]}
+            if lane_road[end] == after[0] and (len(after) < 2 or after[1] in onwards):
+                shift = abs(end - roads[after[0]].first_lane - own)
+                if shift < best_shift:
+                    best, best_shift = link, shift
+        return best
+
+    def look_up(self, v: Vehicle, i: int) -> int:
+        """The i-th drivable after v's own. What has been looked up once stays planned."""
+        while len(v.ahead) <= i:
+            found = self.next_drivable(v, v.ahead[-1] if v.ahead else v.drivable)
+            if found < 0:
+                return found
+            v.ahead.append(found)
+        return v.ahead[i]
+
+    def drive_to(self, v: Vehicle, passed: int) -> None:
+        """v is now on the last one of so many drivables ahead."""
+        v.drivable = v.ahead[passed - 1]
+        del v.ahead[:passed]
+        if v.drivable < self.n_lanes:
+            v.place = self.visit(v, self.net.roadnet.lane_road[v.drivable])
 
     def run_flows(self) -> None:
         for i, flow in enumerate(self.flows):
@@ -185,7 +236,7 @@ class Oracle:
                 continue
             lanes = router.entry_lanes(route)
             lane = lanes[self.draw() % len(lanes)]
-            v.roads, v.lane_path = route, router.lane_path(route, 0, lane).drivables
+            v.roads, v.drivable = route, lane
             self.queues[lane].append(v)
         self.pending = []
 
@@ -218,7 +269,8 @@ class Oracle:
         top, a = v.kind["maxSpeed"], v.kind["usualNegAcc"]
         horizon = top * top / a / 2 + top * self.dt * 2
         s = self.length[v.drivable] - v.x
-        for e in v.lane_path[v.at + 1 :]:
+        for i in count():
+            e = self.look_up(v, i)
             if e < 0:
                 return
             drivables = [e]
@@ -399,11 +451,12 @@ class Oracle:
             moved, w = 0.5 * v.u * v.u / v.kind["maxNegAcc"], 0.0
         else:
             moved = (v.u + w) * self.dt / 2
-        d, at = moved + v.x, v.at
-        while at >= 0 and d > self.length[v.lane_path[at]]:
-            d -= self.length[v.lane_path[at]]
-            at = at + 1 if v.lane_path[at + 1] >= 0 else -1
-        v.new = {"u": w, "x": d, "at": at, "blocker": blocker}
+        d, passed, drivable = moved + v.x, 0, v.drivable
+        while drivable >= 0 and d > self.length[drivable]:
+            d -= self.length[drivable]
+            drivable = self.look_up(v, passed)
+            passed += 1
+        v.new = {"u": w, "x": d, "passed": passed if drivable >= 0 else -1, "blocker": blocker}
 
     # ------------------------------------------------------------------ [4] one step
 
@@ -422,19 +475,19 @@ class Oracle:
         notes = self.announce()
         everyone = self.running()
         self.act(everyone, notes)
-        movers = [v for v in everyone if v.new["at"] != v.at]
-        arrivals = sorted((v for v in movers if v.new["at"] >= 0), key=lambda v: -v.new["x"])
+        movers = [v for v in everyone if v.new["passed"]]
+        arrivals = sorted((v for v in movers if v.new["passed"] > 0), key=lambda v: -v.new["x"])
         for v in movers:
             if self.lists[v.drivable][0] is not v:
                 self.events["overtook"] += 1
             self.lists[v.drivable].remove(v)
-            if v.new["at"] < 0:
+            if v.new["passed"] < 0:
                 v.gone = True
                 if not v.finished:
                     self.finished += 1
                     self.finished_time += self.step * self.dt - v.enter_time
         for v in arrivals:
-            target = v.lane_path[v.new["at"]]
+            target = v.ahead[v.new["passed"] - 1]
             if any(v.new["x"] > other.new["x"] for other in self.lists[target]):
                 self.events["ahead though behind"] += 1
             if any(other in arrivals and other.drivable > v.drivable for other in self.lists[target]):
@@ -443,7 +496,9 @@ class Oracle:
             v.previous = v.drivable
             v.link_entry = self.step if target >= self.n_lanes else NEVER
         for v in everyone:
-            v.u, v.x, v.at, v.custom = v.new["u"], v.new["x"], v.new["at"], None
+            v.u, v.x, v.custom = v.new["u"], v.new["x"], None
+            if v.new["passed"] > 0:
+                self.drive_to(v, v.new["passed"])
             blocker = v.new["blocker"]
             v.blocker = None if blocker is None or blocker.gone else blocker
             v.waited = v.waited + 1 if v.u < 0.1 else 0

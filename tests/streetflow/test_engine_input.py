@@ -72,7 +72,7 @@ ROADNET_FAULTS = [
     (in_crossing(put("no", "virtual")), f"intersections[{CROSSING}].virtual", "must be true or false"),
     (in_crossing(drop("width")), f"intersections[{CROSSING}].width", "is missing"),
     (in_crossing(put("nowhere", "roads", 0)), f"intersections[{CROSSING}].roads[0]", "no road 'nowhere'"),
-    (in_crossing(put("u_turn", "roadLinks", 1, "type")), f"{LINKS}[1].type", "must be one of go_straight"),
+    (in_crossing(put(3, "roadLinks", 1, "type")), f"{LINKS}[1].type", "must be a string, not an integer"),
     (in_crossing(put("nowhere", "roadLinks", 0, "startRoad")), f"{LINKS}[0].startRoad", "no road 'nowhere'"),
     (in_crossing(put(2, "roadLinks", 0, "laneLinks", 1, "startLaneIndex")),
      f"{LINKS}[0].laneLinks[1].startLaneIndex", "has 2 lanes, there is no lane index 2"),
@@ -185,7 +185,7 @@ def test_all_faults_of_a_roadnet_file_are_reported_at_once(tmp_path: Path) -> No
     roadnet["roads"][0]["endIntersection"] = "nowhere"
     roadnet["roads"][2]["points"] = []
     links = crossing(roadnet)["roadLinks"]
-    links[0]["type"] = "u_turn"
+    links[0]["type"] = None
     links[1]["laneLinks"][0] = {"startLaneIndex": 9}
     crossing(roadnet)["trafficLight"]["lightphases"][1]["availableRoadLinks"] = [0, 99, 12]
     del crossing(roadnet)["width"]

@@ -136,7 +136,7 @@ def test_of_leaders_at_one_distance_the_first_lane_link_wins(tmp_path: Path, lon
     for _ in range(150):
         known = {v.id: v for v in oracle.running()}
         for name, stop_m in stops.items():
-            if name in known and known[name].at == 1 and known[name].x >= stop_m - 0.5:
+            if name in known and known[name].drivable >= oracle.n_lanes and known[name].x >= stop_m - 0.5:
                 known[name].custom = 0.0
                 engine.set_vehicle_speed(name, 0.0)
         oracle.next_step()
