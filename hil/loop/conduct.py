@@ -27,6 +27,7 @@ from hil.wire.protocol import (
     DecideRequest,
     ErrorCode,
     Frame,
+    FrameError,
     Light,
     MessageType,
     StatsReply,
@@ -80,7 +81,7 @@ def run_conduct(policy: Policy, seats: Sequence[Seat], *, watchdog: bool = True)
                 tried[name] = None
                 try:
                     faults += [f"{name}: {fault}" for fault in point()]
-                except (LinkError, NoReplyError) as fault:
+                except (LinkError, NoReplyError, FrameError) as fault:
                     faults.append(f"{name}: {fault}")
             try:  # so that the link's next request can't be taken for one of these
                 seat.link.greet_again()

@@ -52,7 +52,7 @@ class ModelBoard(FakeBoard):
         "silent from the second on", "another sequence", "no watchdog", "a slow watchdog", "no flash check",
         "tells the wrong cause", "takes any phase", "ignores the minimum green", "keeps the phase for ever",
         "packs from another base", "ignores the CRC of parts", "brings other logits", "knows every type", "tells no detail",
-        "remembers across sessions", "counts no good frames", "the wrong phase", "counts no range",
+        "remembers across sessions", "counts no good frames", "the wrong phase", "counts no range", "a short reply",
     )  # fmt: skip
 
     def __init__(self, policy: Policy, wrong: str = "", min_green_s: int = 0) -> None:
@@ -249,7 +249,7 @@ class ModelBoard(FakeBoard):
         phase = self._part.phases[action % len(self._part.phases)] + (self._wrong == "the wrong phase")
         cycles = 1 if self._wrong == "stopwatch at 1" else CYCLES
         reply = DecideReply(action, phase, cycles, len(self._logits), logits_checksum(self._logits))
-        payload = encode_decide_reply(reply)
+        payload = encode_decide_reply(reply)[: 2 if self._wrong == "a short reply" else None]
         self._last = frame.sequence, frame.payload, payload
         self._stats = replace(self._stats, largest_compute_cycles=max(self._stats.largest_compute_cycles, cycles))
         return payload

@@ -47,6 +47,7 @@ POINTS = {
     "remembers across sessions": "another with its number is not: "
     "a session's request is answered from the memory of the session before",
     "counts no good frames": "STATS counts what happened: good_frames grew by 0, where 3 is right",
+    "a short reply": "one reply: DECIDE reply of 2 bytes, not 8",
     "counts no range": "what leaves the range is counted: "
     "inputs beyond and units at their limit counted [0, 0], where [1, 1] is right",
     "the wrong phase": "one reply: action {free} and phase {phase} for {free} and {right}",

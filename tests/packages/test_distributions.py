@@ -244,7 +244,7 @@ def test_the_host_build_by_a_stranger(stranger: Stranger) -> None:
 
 
 def test_other_commands_by_a_stranger(stranger: Stranger) -> None:
-    assert "flash 9950 of 32256 B" in stranger.run("tinylight", "size")
+    assert "flash 9996 of 32256 B" in stranger.run("tinylight", "size")
     assert "SOTL" in stranger.run("tinylight", "evaluate", "--network", "crossing", "--agent", "SOTL", "--flows", "0")
     page = stranger.folder / "tmp" / "page.html"
     stranger.run("tinylight", "replay", "--network", "crossing", "--agent", "SOTL", "--out", str(page))
