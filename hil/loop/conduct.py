@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from hil.loop.asking import Asker, NoReplyError, not_refused
 from hil.loop.closed_loop import Seat
@@ -42,11 +43,12 @@ from hil.wire.protocol import (
     logits_checksum,
 )
 from hil.words import counted
-from model.policy.file import Policy
+from model.policy.file import IntersectionPolicy, Policy
 from model.policy.integer import IntegerPolicy
 
 UNTIMED_CYCLES = 4_000  # of a response, at most, outside of what the chip's stopwatch times
 UNKNOWN_TYPE = 0x55
+INT16_MAX = 32_767
 RAM_BYTES = 2_048  # of the ATmega328P
 
 Point = Callable[[], list[str]]  # tries it; what was wrong
@@ -98,10 +100,7 @@ class _Trial:
         self.asker, self._link, self._board = asker, asker.link, asker.board
         inputs, decider = sweep_of(part).inputs, IntegerPolicy(part)
         logits = decider.logits(inputs)
-        saturation = decider.saturation(inputs, decider.activations(inputs))
-        leaves = np.stack([saturation.inputs, saturation.units]).astype(int)  # [2, inputs]
-        crowded = int(leaves.sum(axis=0).argmax())  # it leaves the range in as many ways as any
-        self._crowded, self._leaves = inputs[crowded].tolist(), leaves[:, crowded].tolist()
+        self._leaving = _leaving(part, decider, inputs)
         first = int((logits != logits[0]).any(axis=1).argmax())  # an input with other logits than input 0, where there is one
         self._values = [inputs[0].tolist(), inputs[first].tolist()]
         self._logits = [tuple(logits[0].tolist()), tuple(logits[first].tolist())]
@@ -276,10 +275,10 @@ class _Trial:
         asker.ask(asker.frame(UNKNOWN_TYPE))
         encoded = bytearray(encode_frame(asker.frame(UNKNOWN_TYPE)))
         encoded[-2] ^= 0x40 if encoded[-2] != 0x40 else 0x20
-        asker.ask_all(bytes(encoded))
+        (damaged, *_) = asker.ask_all(bytes(encoded))  # behind a refusal with another detail
         asker.ask_all(b"\x03\x01\x01" + DELIMITER)
         after = self._link.stats()
-        faults = []
+        faults = not_refused(damaged, (ErrorCode.BAD_CRC, 0), (ErrorCode.MALFORMED, 0))
         for name, more in (
             ("decisions", 1), ("good_frames", 3), ("crc_errors", 1), ("malformed_frames", 1),
             ("repeats_served", 0), ("ring_overruns", 0), ("uart_errors", 0),
@@ -290,27 +289,19 @@ class _Trial:
         return faults
 
     def _range(self) -> list[str]:
-        """An input that leaves the integers' range, whole, packed and in parts; and the RAM that no stack has touched."""
+        """Inputs that leave the integers' range and one that doesn't, whole and packed; and RAM that no stack has touched."""
         asker, faults = self.asker, []
-        for packed in (False, True):
-            before = self._link.stats()
-            payload = encode_decide(DecideRequest(self._crowded, packed=packed))
-            if len(payload) <= self._max_payload:
-                self._answered(asker.frame(MessageType.DECIDE, payload))
-                faults += self._not_counted(before, self._link.stats())
+        for values, leaves in self._leaving:
+            for packed in (False, True):
+                before = self._link.stats()
+                payload = encode_decide(DecideRequest(values, packed=packed))
+                if len(payload) <= self._max_payload:
+                    self._answered(asker.frame(MessageType.DECIDE, payload))
+                    faults += _not_counted(before, self._link.stats(), leaves)
         stats, mark = self._link.stats(), self._board.stack_high_water_bytes()
         if mark is not None and (told := RAM_BYTES - stats.static_ram_bytes - stats.untouched_ram_bytes) != mark:
             faults.append(f"STATS tells a stack of {told} B, the RAM shows {mark}")
         return faults
-
-    def _not_counted(self, before: StatsReply, after: StatsReply) -> list[str]:
-        grown = []
-        for begun, ended in ((before.beyond_range, after.beyond_range), (before.at_limit, after.at_limit)):
-            assert begun is not None and ended is not None
-            grown.append(ended - begun if ended < COUNTER_MAX else 1)
-        if grown == self._leaves:
-            return []
-        return [f"inputs beyond and units at their limit counted {grown}, where {self._leaves} is right"]
 
     def _stopwatch(self) -> list[str]:
         """What the chip times is nearly all of the time until it answers, and the largest of it is kept."""
@@ -351,3 +342,28 @@ class _Trial:
         action = logits.index(max(logits))
         right = reply.action == action and reply.phase == self._phases[action]
         return [] if right else [f"action {reply.action} and phase {reply.phase} for {action} and {self._phases[action]}"]
+
+
+def _leaving(
+    part: IntersectionPolicy, decider: IntegerPolicy, inputs: npt.NDArray[np.int64]
+) -> list[tuple[list[int], list[int]]]:
+    """Inputs, and whether each is counted: an input beyond its range, a unit at its limit. One that leaves the range in as many
+    ways as any; one that doesn't, and with its first and its last value beyond."""
+    inside = [feature.covered[0] for feature in part.features for _ in range(feature.width)]
+    first, last = ([*inside], [*inside])
+    first[0], last[-1] = (min(features.covered[1] + 1, INT16_MAX) for features in (part.features[0], part.features[-1]))
+    x = np.concatenate([inputs, np.array([inside, first, last])])
+    saturation = decider.saturation(x, decider.activations(x))
+    leaves = np.stack([saturation.inputs, saturation.units]).astype(int)  # [2, inputs]
+    chosen = [int(leaves[:, : len(inputs)].sum(axis=0).argmax()), *range(len(inputs), len(x))]
+    return [(x[number].tolist(), leaves[:, number].tolist()) for number in chosen]
+
+
+def _not_counted(before: StatsReply, after: StatsReply, leaves: list[int]) -> list[str]:
+    grown = []
+    for begun, ended in ((before.beyond_range, after.beyond_range), (before.at_limit, after.at_limit)):
+        assert begun is not None and ended is not None
+        grown.append(ended - begun)
+    if grown == leaves or COUNTER_MAX in (after.beyond_range, after.at_limit):
+        return []
+    return [f"inputs beyond and units at their limit counted {grown}, where {leaves} is right"]
