@@ -21,6 +21,7 @@ from hil.wire.protocol import (
 
 PATIENCE_US = 200_000  # for a first reply, beside the time of the bytes and of the inference
 QUIET_US = 20_000  # after a reply nothing more may come for so long
+ENDLESS_US = 300_000  # what still comes so long after that is no reply
 SEQUENCE = 200  # of the first frame; what the link has sent before is far from it
 
 
@@ -56,14 +57,17 @@ class Asker:
         return reply
 
     def ask_all(self, encoded: bytes) -> list[Frame]:
-        """All frames that come, at least one: until the line is quiet."""
+        """All frames that come, at least one: until the line is quiet. NoReplyError if it never is."""
         board, splitter = self.board, FrameSplitter()
         board.drain()
         board.write(encoded)
         line_us = (len(encoded) + FRAME_OVERHEAD_BYTES + DECIDE_REPLY_BYTES) * board.byte_us
         frames: list[Frame] = []
         end_us, self.timing = board.now_us() + line_us + self._patience_us, None
+        last_us = end_us + ENDLESS_US
         while data := board.read(end_us):
+            if board.now_us() > last_us:
+                raise NoReplyError("what comes back doesn't end")
             for each in splitter.feed(data):
                 try:
                     frames.append(decode_frame(each))

@@ -1,6 +1,6 @@
 """Which of the firmware's instructions the tests execute on the emulated chip, and which they don't.
 
-    TINYLIGHT_EXECUTED=FOLDER python -m pytest --hil=simavr tests/hil tests/firmware
+    TINYLIGHT_EXECUTED=FOLDER python -m pytest --hil=simavr tests/hil -k 'latency_and_footprint or behaves'
     python -m tests.firmware.coverage FOLDER          # writes docs/results/coverage.md and .json
 
 For each kernel the program that was run through most. What is not executed is listed, each piece with its reason (REASONS).
@@ -25,7 +25,7 @@ SELF = "firmware_self"
 KERNEL_OFFSET = 2  # in what HELLO tells
 LEAST = 0.97
 COMMANDS = (
-    "TINYLIGHT_EXECUTED=FOLDER python -m pytest --hil=simavr tests/hil tests/firmware",
+    "TINYLIGHT_EXECUTED=FOLDER python -m pytest --hil=simavr tests/hil -k 'latency_and_footprint or behaves'",
     "python -m tests.firmware.coverage FOLDER",
 )
 DATA = ("__trampolines_start", "__trampolines_end", "flash_patch")  # symbols of what is no code: tables, and the CRC's bytes

@@ -82,6 +82,25 @@ def test_a_board_that_falls_silent_is_a_fault_and_no_crash() -> None:
     assert conduct_of("silent from the second on").faults[-1].startswith("greeted again: no answer")
 
 
+def test_a_board_that_never_stops_sending_is_a_fault_and_no_endless_wait() -> None:
+    """As one whose interrupt for the sending of bytes stays on."""
+
+    class Babbling(ModelBoard):
+        babbles = False
+
+        def read(self, deadline_us: float) -> bytes:
+            if not self.babbles:
+                return super().read(deadline_us)
+            self._time_us += 100.0
+            return b"\x55"
+
+    board = Babbling(POLICY)
+    link = Link(board)
+    link.hello(POLICY.sha256)
+    board.babbles = True
+    assert "one reply: what comes back doesn't end" in run_conduct(POLICY, [Seat(link, 0)]).faults
+
+
 def test_the_link_decides_as_before_afterwards() -> None:
     link = Link(ModelBoard(POLICY))
     link.hello(POLICY.sha256)
