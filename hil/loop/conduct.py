@@ -348,11 +348,12 @@ def _leaving(
     part: IntersectionPolicy, decider: IntegerPolicy, inputs: npt.NDArray[np.int64]
 ) -> list[tuple[list[int], list[int]]]:
     """Inputs, and whether each is counted: an input beyond its range, a unit at its limit. One that leaves the range in as many
-    ways as any; one that doesn't, and with its first and its last value beyond."""
+    ways as any; the least and the greatest that don't, and with the first and the last value beyond."""
     inside = [feature.covered[0] for feature in part.features for _ in range(feature.width)]
     first, last = ([*inside], [*inside])
     first[0], last[-1] = (min(features.covered[1] + 1, INT16_MAX) for features in (part.features[0], part.features[-1]))
-    x = np.concatenate([inputs, np.array([inside, first, last])])
+    most = [feature.covered[1] for feature in part.features for _ in range(feature.width)]
+    x = np.concatenate([inputs, np.array([inside, most, first, last])])
     saturation = decider.saturation(x, decider.activations(x))
     leaves = np.stack([saturation.inputs, saturation.units]).astype(int)  # [2, inputs]
     chosen = [int(leaves[:, : len(inputs)].sum(axis=0).argmax()), *range(len(inputs), len(x))]

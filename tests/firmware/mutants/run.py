@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.firmware.mutants.listed import LISTED, Listed, check_places
 from tests.firmware.mutants.places import Mutant, sample
+from tests.firmware.mutants.reasons import REASONS
 
 if TYPE_CHECKING:
     from hil.loop.job import Job
@@ -174,7 +175,8 @@ def markdown(rows: dict[str, Any], listed: set[str]) -> str:
         lines += [f"## {title}", "", "| mutant | kernel | outcome | by |", "| --- | --- | --- | --- |"]
         for name, row in rows.items():
             if (name in listed) is chosen:
-                by = "; ".join(row.get("by", [])).replace("|", r"\|").replace("\n", " ")
+                said = row.get("by") or [REASONS.get(name, "not explained") if row["outcome"] == "not found" else ""]
+                by = "; ".join(said).replace("|", r"\|").replace("\n", " ")
                 lines.append(f"| {name.replace('|', chr(92) + '|')} | {row['kernel']} | {row['outcome']} | {by} |")
         lines.append("")
     return "\n".join(lines)
