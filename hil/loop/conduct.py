@@ -43,7 +43,7 @@ from hil.wire.protocol import (
     logits_checksum,
 )
 from hil.words import counted
-from model.policy.file import IntersectionPolicy, Policy
+from model.policy.file import INPUT_MAX, IntersectionPolicy, Policy
 from model.policy.integer import IntegerPolicy
 
 UNTIMED_CYCLES = 4_000  # of a response, at most, outside of what the chip's stopwatch times
@@ -348,15 +348,21 @@ def _leaving(
     part: IntersectionPolicy, decider: IntegerPolicy, inputs: npt.NDArray[np.int64]
 ) -> list[tuple[list[int], list[int]]]:
     """Inputs, and whether each is counted: an input beyond its range, a unit at its limit. One that leaves the range in as many
-    ways as any; the least and the greatest that don't, and with the first and the last value beyond."""
+    ways as any; the least and the greatest that don't; the first and the last value beyond; a single unit at its limit."""
     inside = [feature.covered[0] for feature in part.features for _ in range(feature.width)]
     first, last = ([*inside], [*inside])
     first[0], last[-1] = (min(features.covered[1] + 1, INT16_MAX) for features in (part.features[0], part.features[-1]))
     most = [feature.covered[1] for feature in part.features for _ in range(feature.width)]
     x = np.concatenate([inputs, np.array([inside, most, first, last])])
-    saturation = decider.saturation(x, decider.activations(x))
+    activations = decider.activations(x)
+    saturation = decider.saturation(x, activations)
     leaves = np.stack([saturation.inputs, saturation.units]).astype(int)  # [2, inputs]
     chosen = [int(leaves[:, : len(inputs)].sum(axis=0).argmax()), *range(len(inputs), len(x))]
+    limits = [activations.h1 == INPUT_MAX, activations.h2 == INPUT_MAX]
+    for units, others in (limits, limits[::-1]):  # a single unit of a layer at its limit: the first of it, the last
+        alone = (units.sum(axis=1) == 1) & ~others.any(axis=1)
+        for place in (0, -1):
+            chosen += np.flatnonzero(alone & units[:, place])[:1].tolist()
     return [(x[number].tolist(), leaves[:, number].tolist()) for number in chosen]
 
 
