@@ -144,7 +144,7 @@ def judged(kernel: str) -> tuple[list[str], bytes]:
     try:
         firmware = build_firmware(job.policy_file, kernel=kernel, min_green_s=MIN_GREEN_S)
     except (BuildError, InputError) as fault:
-        return [str(fault).strip().splitlines()[-1][:200]], b""
+        return [str(fault).replace(f"{job.policy_file.parent}/", "").strip().splitlines()[-1][:200]], b""
     program = firmware.hex.read_bytes() if firmware.hex is not None else b""
     try:
         verdict = run_job(job)
