@@ -43,7 +43,7 @@ def roadnet_content(network: NetworkTables) -> Content:
 def roadnet_warnings(network: NetworkTables, interval_s: float = 1.0) -> Iterator[CheckWarning]:
     """All warnings about it, for steps of ``interval_s``."""
     roadnet = network.roadnet
-    yield from (CheckWarning(*doubt) for doubt in network.doubts)
+    yield from (CheckWarning(*oddity) for oddity in network.oddities)
     yield from _isolated_roads(roadnet, network.router)
     yield from _lanes_without_links(roadnet, network.router)
     yield from _short_approaches(network, interval_s)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streetflow.engine.demand import Demand
-from streetflow.engine.flow_faults import find_flow_faults, warn_of_doubts, warn_of_flow_faults
+from streetflow.engine.flow_faults import find_flow_faults, warn_of_flow_faults, warn_of_oddities
 from streetflow.engine.start import add_free_slots, clear_run, initial_sizes, number_flows, seed_generator, step_kernel
 from streetflow.engine.tidy import tidy
 from streetflow.engine.trips import Trips, average_travel_time_s, read_trips
@@ -149,7 +149,7 @@ class EngineCore:
         self._refresh()
         faults = find_flow_faults(self.flows, state.flow_route.tolist(), self.demand)
         self.invalid_flows, self.missed_flows, self.dead_ends = faults
-        warn_of_doubts(network.doubts, config.roadnet_file)
+        warn_of_oddities(network.oddities, config.roadnet_file)
         warn_of_flow_faults(faults, config.flow_file, self.flows, network)
         self.reset(seed=True)
 

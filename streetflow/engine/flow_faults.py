@@ -10,9 +10,9 @@ import numpy as np
 
 from streetflow.engine.demand import Demand
 from streetflow.errors import InputWarning
-from streetflow.roadnet.doubts import Doubt
 from streetflow.roadnet.flow import Flow
 from streetflow.roadnet.network_tables import NetworkTables
+from streetflow.roadnet.oddities import Oddity
 
 _MAX_CLOCKS = 4_000_000
 
@@ -38,10 +38,10 @@ def find_flow_faults(flows: Sequence[Flow], routes: Sequence[int], demand: Deman
     )
 
 
-def warn_of_doubts(doubts: Sequence[Doubt], file: str) -> None:
-    """One InputWarning for each kind of doubt about a road network, with the first places."""
-    for topic in dict.fromkeys(doubt.topic for doubt in doubts):
-        _warn(file, topic, [(doubt.place, doubt.text) for doubt in doubts if doubt.topic == topic])
+def warn_of_oddities(oddities: Sequence[Oddity], file: str) -> None:
+    """One InputWarning for each kind of oddity in a road network, with the first places."""
+    for topic in dict.fromkeys(oddity.topic for oddity in oddities):
+        _warn(file, topic, [(oddity.place, oddity.text) for oddity in oddities if oddity.topic == topic])
 
 
 def warn_of_flow_faults(faults: FlowFaults, file: str, flows: Sequence[Flow], network: NetworkTables) -> None:

@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from streetflow.errors import InputError
 from streetflow.kernels.tables import WORD_BITS, State
 from streetflow.roadnet.crossings import Crossing, intersection_crossings
-from streetflow.roadnet.doubts import Doubt, roadnet_doubts
 from streetflow.roadnet.geometry import (
     LANE_LINK_SPEED_LIMIT_MPS,
     polyline_length,
     roadnet_lane_shapes,
     roadnet_link_shapes,
 )
+from streetflow.roadnet.oddities import Oddity, roadnet_oddities
 from streetflow.roadnet.reader import LaneLink, Point, RoadLink, Roadnet, read_roadnet
 from streetflow.roadnet.routing import Router
 
@@ -42,7 +42,7 @@ class NetworkTables:
     sizes: dict[str, int]
     arrays: dict[str, NDArray[np.generic]]  # by field name of State
     link_ids: tuple[str, ...]
-    doubts: tuple[Doubt, ...]
+    oddities: tuple[Oddity, ...]
 
     def fill(self, state: State) -> None:
         for name, values in self.arrays.items():
@@ -136,7 +136,7 @@ def _build(roadnet: Roadnet, file: Path) -> NetworkTables:
         sizes=_sizes(arrays, n_lanes, n_links, len(roadnet.intersections), n_words),
         arrays=arrays,
         link_ids=tuple(link_ids),
-        doubts=roadnet_doubts(roadnet, link_shapes),
+        oddities=roadnet_oddities(roadnet, link_shapes),
     )
 
 

@@ -10,17 +10,17 @@ from streetflow.roadnet.geometry import polyline_length
 from streetflow.roadnet.reader import TURN_RANKS, UNKNOWN_RANK, Point, Roadnet
 
 
-class Doubt(NamedTuple):
-    """topic: the kind of doubt, in the plural. place: a JSON path. text: what is found there."""
+class Oddity(NamedTuple):
+    """topic: the kind of oddity, in the plural. place: a JSON path. text: what is found there."""
 
     topic: str
     place: str
     text: str
 
 
-def roadnet_doubts(roadnet: Roadnet, link_shapes: Sequence[Sequence[Point]]) -> tuple[Doubt, ...]:
-    """All doubts about its movements and their lane links. link_shapes: by lane link number."""
-    doubts: list[Doubt] = []
+def roadnet_oddities(roadnet: Roadnet, link_shapes: Sequence[Sequence[Point]]) -> tuple[Oddity, ...]:
+    """All oddities of its movements and their lane links. link_shapes: by lane link number."""
+    oddities: list[Oddity] = []
     shapes = iter(link_shapes)
     for number, intersection in enumerate(roadnet.intersections):
         for i, road_link in enumerate(intersection.road_links):
@@ -28,13 +28,13 @@ def roadnet_doubts(roadnet: Roadnet, link_shapes: Sequence[Sequence[Point]]) -> 
             if road_link.rank == UNKNOWN_RANK:
                 known = ", ".join(sorted(TURN_RANKS))
                 fault = f"isn't one of {known}: it yields to all movements of these types"
-                doubts.append(Doubt("movements of an unknown type", f"{place}.type", fault))
+                oddities.append(Oddity("movements of an unknown type", f"{place}.type", fault))
             for j, lane_link in enumerate(road_link.lane_links):
                 at = f"{place}.laneLinks[{j}]"
                 if polyline_length(next(shapes)) == 0.0:
-                    doubts.append(Doubt("lane links of length 0", at, "its end lane begins where its start lane ends"))
+                    oddities.append(Oddity("lane links of length 0", at, "its end lane begins where its start lane ends"))
                     continue
                 for k, (one, other) in enumerate(pairwise(lane_link.points), 1):
                     if one == other:
-                        doubts.append(Doubt("repeated points", f"{at}.points[{k}]", "is the same point as the one before"))
-    return tuple(doubts)
+                        oddities.append(Oddity("repeated points", f"{at}.points[{k}]", "is the same point as the one before"))
+    return tuple(oddities)
