@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streetflow.engine.core import EngineCore
 from streetflow.engine.demand import Demand
 from streetflow.errors import InputError
 from streetflow.files import write_whole
@@ -35,10 +36,31 @@ _KEYS = {"path_index": "way"}  # by field: its key in a file, where that isn't t
 
 
 class Archive:
-    """A snapshot of an engine, from `Engine.snapshot` or `Archive.read`. It can be loaded any number of times and stays
-    unchanged."""
+    """A snapshot of an engine: ``Archive(engine)``, `Engine.snapshot` or `Archive.read`. It can be loaded any number of times
+    and stays unchanged."""
 
-    def __init__(
+    def __init__(self, engine: EngineCore) -> None:
+        """The snapshot of an engine.
+
+        Args:
+            engine: it stays as it is.
+
+        Raises:
+            RuntimeError: it stopped in the middle of a step.
+        """
+        if not isinstance(engine, EngineCore):
+            raise TypeError(f"an Archive is made of an Engine, not of {engine!r}; Archive.read reads one from a file")
+        state, demand = engine.state, engine.demand
+        if state.counters[t.BROKEN]:
+            raise RuntimeError("the engine stopped in the middle of a step: there is no whole state to take")
+        arrays = {name: getattr(state, name).copy() for name in (*_FIXED_SIZE, *_BY_SLOT)}
+        arrays |= {name: getattr(state, name)[: state.counters[t.N_TRIPS]].copy() for name in _BY_TRIP}
+        waiting_or_running = np.flatnonzero(state.status >= t.WAITING)
+        lane_paths = {int(v): demand.lane_path_at(int(state.path_index[v])) for v in waiting_or_running}
+        routes = list(zip(demand.valid, demand.routes, strict=True))
+        self._fill_in(arrays, routes, list(demand.kinds), lane_paths, demand, engine.inputs_sha256)
+
+    def _fill_in(
         self,
         arrays: dict[str, NDArray[Any]],
         routes: list[tuple[bool, tuple[int, ...]]],
@@ -61,22 +83,6 @@ class Archive:
     @property
     def n_trips(self) -> int:
         return int(self._arrays["trip_flow"].size)
-
-    @classmethod
-    def take(cls, tables: t.Tables, demand: Demand, inputs: str) -> Archive:
-        """The snapshot of an engine's tables.
-
-        Args:
-            tables, demand: the engine's.
-            inputs: its `inputs_sha256`.
-        """
-        state = tables.state
-        arrays = {name: getattr(state, name).copy() for name in (*_FIXED_SIZE, *_BY_SLOT)}
-        arrays |= {name: getattr(state, name)[: state.counters[t.N_TRIPS]].copy() for name in _BY_TRIP}
-        waiting_or_running = np.flatnonzero(state.status >= t.WAITING)
-        lane_paths = {int(v): demand.lane_path_at(int(state.path_index[v])) for v in waiting_or_running}
-        routes = list(zip(demand.valid, demand.routes, strict=True))
-        return cls(arrays, routes, list(demand.kinds), lane_paths, demand, inputs)
 
     def restore(self, tables: t.Tables, demand: Demand, inputs: str) -> None:
         """Write the snapshot into an engine's tables.
@@ -178,7 +184,8 @@ class Archive:
             n_trips = int(arrays["counters"][t.N_TRIPS])
             if any(arrays[name].shape != (n_trips,) for name in _BY_TRIP):
                 raise ValueError("arrays of trips differ in size")
-            return cls(
+            archive = cls.__new__(cls)
+            archive._fill_in(
                 arrays,
                 [(bool(valid), tuple(map(int, roads))) for valid, roads in content["routes"]],
                 [VehicleKind(*map(float, kind)) for kind in content["kinds"]],
@@ -186,6 +193,7 @@ class Archive:
                 None,
                 str(content["inputs"]),
             )
+            return archive
         except (KeyError, TypeError, ValueError, OverflowError) as fault:
             raise InputError(path, "", f"not a snapshot: {fault!r}") from None
 

@@ -11,16 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streetflow.engine.archive import Archive
 from streetflow.engine.arguments import plain_number, road_names
-from streetflow.engine.core import EngineCore
+from streetflow.engine.directory import current
+from streetflow.engine.reading import ReadingEngine
 from streetflow.engine.replay_log import ReplayLog, ReplayVehicle
 from streetflow.engine.start import add_free_slots
-from streetflow.engine.vehicles import vehicle_id as id_of
-from streetflow.engine.vehicles import vehicle_numbers
-from streetflow.errors import InputError, InputWarning, UnknownIdError, UnknownVehicleError
+from streetflow.errors import InputError, InputWarning, UnknownIdError
 from streetflow.kernels import step as kernel_step
 from streetflow.kernels import tables as t
 from streetflow.roadnet.config import Config
@@ -29,14 +27,13 @@ from streetflow.roadnet.flow import PUSHED_DEFAULTS, Flow, vehicle_kind
 from streetflow.roadnet.network_tables import NetworkTables
 
 
-class Engine(EngineCore):
+class Engine(ReadingEngine):
     """A running simulation, used like ``cityflow.Engine``; `EngineCore` has the array interface."""
 
     _replay: ReplayLog | None = None
 
     def _construct(self, config: Config, network: NetworkTables, flows: Sequence[Flow]) -> None:
         super()._construct(config, network, flows)
-        self._lane_order = sorted(range(self._n_lanes), key=lambda i: self.lane_ids[i])
         if config.save_replay:
             self._replay = ReplayLog(self.network, config.roadnet_log_file, config.replay_log_file)
 
@@ -63,140 +60,6 @@ class Engine(EngineCore):
             return
         for _ in range(self._step_count(n)):
             self.next_step()
-
-    # ------------------------------------------------------------------ vehicles and lanes
-
-    def get_vehicles(self, include_waiting: bool = False) -> list[str]:
-        """Ids of the running vehicles, by ascending priority.
-
-        Args:
-            include_waiting: also those that wait to enter.
-        """
-        state = self.state
-        present = self.drivers(t.PENDING if include_waiting else t.RUNNING)
-        return [self._vehicle_id(int(v)) for v in present[np.argsort(state.priority[present])]]
-
-    def get_lane_vehicle_count(self) -> dict[str, int]:
-        """Vehicles on each lane, by lane id."""
-        return self._by_lane(self.lane_vehicle_counts())
-
-    def get_lane_waiting_vehicle_count(self) -> dict[str, int]:
-        """Vehicles on each lane slower than 0.1 m/s, by lane id."""
-        return self._by_lane(self.lane_waiting_counts())
-
-    def _by_lane(self, counts: NDArray[np.int32]) -> dict[str, int]:
-        values = counts.tolist()
-        return {self.lane_ids[i]: values[i] for i in self._lane_order}
-
-    def get_lane_vehicles(self) -> dict[str, list[str]]:
-        """Ids of the vehicles on each lane, front first, by lane id."""
-        state = self.state
-        result = {}
-        for lane in self._lane_order:
-            ids = []
-            v = int(state.head[lane])
-            while v >= 0:
-                ids.append(self._vehicle_id(v))
-                v = int(state.behind[v])
-            result[self.lane_ids[lane]] = ids
-        return result
-
-    def get_vehicle_speed(self) -> dict[str, float]:
-        """Speed of each running vehicle, m/s."""
-        return self._by_vehicle(self._current("speed"))
-
-    def get_vehicle_distance(self) -> dict[str, float]:
-        """Distance of each running vehicle along its lane or lane link, m."""
-        return self._by_vehicle(self._current("distance"))
-
-    def _current(self, name: str) -> NDArray[np.float64]:
-        state = self.state
-        values: NDArray[np.float64] = getattr(state, f"{name}_{int(state.counters[t.FLIP])}")
-        return values
-
-    def _by_vehicle(self, values: NDArray[np.float64]) -> dict[str, float]:
-        running = self.drivers()
-        return dict(sorted(zip((self._vehicle_id(int(v)) for v in running), values[running].tolist(), strict=True)))
-
-    def _find(self, vehicle_id: str) -> int:
-        """The slot of a present vehicle, or -1."""
-        numbers = vehicle_numbers(str(vehicle_id))
-        if numbers is None:
-            return -1
-        state = self.state
-        for v in np.flatnonzero((state.status >= t.PENDING) & (state.flow == numbers[0])):
-            if self._vehicle_id(int(v)) == vehicle_id:
-                return int(v)
-        return -1
-
-    def _require(self, vehicle_id: str) -> int:
-        v = self._find(vehicle_id)
-        if v < 0:
-            state = self.state
-            present = np.flatnonzero(state.status >= t.PENDING)
-            flows, ordinals = state.flow[present], state.ordinal[present]
-            raise UnknownVehicleError("vehicle", vehicle_id, lambda: map(id_of, flows, ordinals))
-        return v
-
-    def get_vehicle_info(self, vehicle_id: str) -> dict[str, str]:
-        """The state of a vehicle.
-
-        Args:
-            vehicle_id: as `get_vehicles` gives it.
-
-        Returns:
-            Strings by name: running ("0" alone, or "1"), distance (m), speed (m/s), drivable, route and, on a lane, road and
-            intersection.
-
-        Raises:
-            UnknownVehicleError: no vehicle that is present has the id.
-        """
-        v = self._require(vehicle_id)
-        state = self.state
-        if state.status[v] != t.RUNNING:
-            return {"running": "0"}
-        roadnet = self.network.roadnet
-        drivable = int(state.path[state.path_index[v]])
-        on_lane = drivable < self._n_lanes
-        roads = self.demand.routes[state.route[v]][int(state.place[v]) :]
-        info = {
-            "distance": f"{self._current('distance')[v]:.6f}",
-            "drivable": self.lane_ids[drivable] if on_lane else self.network.link_ids[drivable - self._n_lanes],
-            "route": "".join(f"{roadnet.roads[road].id} " for road in roads),
-            "running": "1",
-            "speed": f"{self._current('speed')[v]:.6f}",
-        }
-        if on_lane:
-            road = roadnet.roads[roadnet.lane_road[drivable]]
-            info["intersection"] = self.intersection_ids[road.end_intersection]
-            info["road"] = road.id
-        return dict(sorted(info.items()))
-
-    def get_leader(self, vehicle_id: str) -> str:
-        """The vehicle ahead that a vehicle follows.
-
-        Args:
-            vehicle_id: as `get_vehicles` gives it.
-
-        Returns:
-            An id, or "" where there is none.
-
-        Raises:
-            UnknownVehicleError: no vehicle that is present has the id.
-        """
-        v = self._require(vehicle_id)
-        state = self.state
-        if state.status[v] != t.RUNNING:
-            return ""
-        if state.role[v] == t.SHADOW:
-            v = int(state.partner[v])
-        ahead = int(state.head[state.path[state.path_index[v]]])
-        if ahead == v:
-            leader = int(state.leader[v])
-            return self._vehicle_id(leader) if leader >= 0 else ""
-        while int(state.behind[ahead]) != v:
-            ahead = int(state.behind[ahead])
-        return self._vehicle_id(ahead)
 
     # ------------------------------------------------------------------ control
 
@@ -316,9 +179,7 @@ class Engine(EngineCore):
         Raises:
             RuntimeError: the engine stopped in the middle of a step.
         """
-        if self.state.counters[t.BROKEN]:
-            raise RuntimeError("the engine stopped in the middle of a step: there is no whole state to take")
-        return Archive.take(self._tables, self.demand, self.inputs_sha256)
+        return Archive(self)
 
     def load(self, archive: Archive) -> None:
         """Go back to a snapshot.
@@ -335,6 +196,7 @@ class Engine(EngineCore):
         if self.config.lane_change:
             self._tables.grow("changers", self._tables.sizes["slots"])
         self._refresh()
+        self._directory.forget()
         n_slots = archive.n_slots
         if n_slots < self._tables.sizes["slots"]:
             add_free_slots(self.state, n_slots)
@@ -361,17 +223,17 @@ class Engine(EngineCore):
         """
         self._require_replay().set_enabled(bool(open))
 
-    def set_replay_file(self, path: str) -> None:
+    def set_replay_file(self, replay_file: str) -> None:
         """Write the replay to another file from now on.
 
         Args:
-            path: of the file, relative to the config's dir.
+            replay_file: its path, relative to the config's dir.
 
         Raises:
             RuntimeError: saveReplay is false in the config.
             InputError: the file can't be written.
         """
-        self._require_replay().open(self.config.directory + path)
+        self._require_replay().open(self.config.directory + replay_file)
 
     def _require_replay(self) -> ReplayLog:
         if self._replay is None:
@@ -389,7 +251,7 @@ class Engine(EngineCore):
         vehicle = ReplayVehicle(
             self._vehicle_id(v),
             drivable,
-            float(self._current("distance")[v]),
+            float(current(self.state, "distance")[v]),
             self.demand.kinds[state.kind[v]],
             int(state.direction[v]),
         )

@@ -55,7 +55,7 @@ class EngineCore:
         """Load the files that a config file names.
 
         Args:
-            config_file: as CityFlow's; docs/cityflow-semantics.md has its fields.
+            config_file: as CityFlow's, or its content as a JSON text; docs/cityflow-semantics.md has its fields.
             thread_num: accepted, without effect.
 
         Raises:

@@ -103,3 +103,8 @@ def average_travel_time_s(state: t.State, now_s: float, delta: float) -> float:
     travelled = now_s - state.enter_step[present] * delta
     sums = np.add.accumulate(np.concatenate(([state.reals[t.FINISHED_TIME]], travelled)))
     return float(sums[-1] / n)
+
+
+def std_travel_time_s(trips: Trips) -> float:
+    """Standard deviation of the population of travel times, finished or under way; 0.0 without any."""
+    return float(np.std(trips.travel_time_s)) if trips.created_s.size else 0.0

@@ -41,3 +41,53 @@ class Vehicles(NamedTuple):
             np.empty(count, np.float64),
             np.empty(count, np.float64),
         )
+
+
+_SHADOW_BIT = 1 << 62
+
+
+def id_of_number(number: int) -> str:
+    """The id of the vehicle with a number: see `VehicleTable`."""
+    is_shadow = number >= _SHADOW_BIT >> 1  # that of a pushed vehicle's shadow is below the bit: its flow is -1
+    number -= is_shadow * _SHADOW_BIT
+    return vehicle_id(number >> 32, number & 0xFFFFFFFF, is_shadow)
+
+
+def number_of_id(name: str) -> int:
+    """The number of the vehicle with an id: see `VehicleTable`.
+
+    Raises:
+        ValueError: no vehicle can have the id.
+    """
+    numbers = vehicle_numbers(name)
+    if numbers is None:
+        raise ValueError(f"{name!r} can't be the id of a vehicle")
+    return numbers[0] * (1 << 32) + numbers[1] + name.endswith(_SHADOW) * _SHADOW_BIT
+
+
+class VehicleTable(NamedTuple):
+    """One entry per running vehicle, ordered by drivable (all lanes, then all lane links), front first: `Engine.vehicle_table`.
+
+    Attributes:
+        first: int32[drivables + 1]; the vehicles on drivable d are the entries first[d] to first[d + 1] - 1.
+        number: int64, unique within a run; `Engine.vehicle_names` gives the ids, `number_of_id` the number of an id.
+        drivable: int32, the number of its lane, or the number of lanes plus that of its lane link.
+        leader: int32, the entry of the vehicle that it follows, -1: none.
+        route, place: int32, the number of its route (`Engine.route_road_ids`), and the position of its road in it.
+        priority: int32; `get_vehicles` is ordered by it.
+        distance_m, speed_mps: float64; the distance is that of its front along its drivable.
+        waiting_s: float64, how long it has been slower than 0.1 m/s.
+        created_s: float64, the time of its creation, from which its travel time counts.
+    """
+
+    first: NDArray[np.int32]
+    number: NDArray[np.int64]
+    drivable: NDArray[np.int32]
+    leader: NDArray[np.int32]
+    route: NDArray[np.int32]
+    place: NDArray[np.int32]
+    priority: NDArray[np.int32]
+    distance_m: NDArray[np.float64]
+    speed_mps: NDArray[np.float64]
+    waiting_s: NDArray[np.float64]
+    created_s: NDArray[np.float64]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from streetflow.errors import InputError, InputWarning, Problems
 from streetflow.roadnet.cursor import Cursor
-from streetflow.roadnet.json_reader import read_json
+from streetflow.roadnet.json_reader import parse_json, read_json
 
 _LONGEST_STEP_S = 60.0  # flows create vehicles step by step: a longer one would create crowds at once
 
@@ -59,8 +59,12 @@ def _check_slash(problems: Problems, directory: str, *names: str) -> None:
 
 
 def load_config(path: str | Path) -> Config:
-    """Read and check a config file. InputError names every faulty field."""
-    root = Cursor(read_json(path), path)
+    """Read and check a config file, or a text that is the JSON object itself. InputError names every faulty field."""
+    if isinstance(path, str) and path.lstrip().startswith("{"):
+        text, path = path, "config"
+        root = Cursor(parse_json(text, path), path)
+    else:
+        root = Cursor(read_json(path), path)
     root.members()
     problems = Problems(path)
 

@@ -155,7 +155,11 @@ def read_json(path: str | Path, exact: bool = False) -> Any:
 
     exact: numbers are correctly rounded, as Python writes and reads them, not as CityFlow reads them.
     """
-    text = read_text(path)
+    return parse_json(read_text(path), path, exact)
+
+
+def parse_json(text: str, path: str | Path, exact: bool = False) -> Any:
+    """The content of a JSON text, as `read_json` reads it. path: what errors name."""
     reader = _Reader()
     try:
         return json.loads(

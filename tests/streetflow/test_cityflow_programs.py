@@ -214,7 +214,7 @@ def test_signatures_are_those_of_the_interface() -> None:
         "snapshot": "()",
         "load": "(archive)",
         "load_from_file": "(path)",
-        "set_replay_file": "(path)",
+        "set_replay_file": "(replay_file)",
         "set_save_replay": "(open)",
     }
     for name, wanted in calls.items():
