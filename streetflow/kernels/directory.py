@@ -122,7 +122,7 @@ def update_directory(  # type: ignore[no-untyped-def]
     """Bring the order of names and of priorities up to date. Returns (number gone, number new).
 
     known: int64[slots], the identity of the vehicle that has the slot's name, or NOBODY. by_name, by_priority: int32[slots],
-    the first n_known are the vehicles known. gone, new: int32[slots], filled with the slots whose name is no longer right, and then
+    the first n_known are the vehicles known. gone, new: int32[slots], filled with the slots whose name is no longer right, and
     with those that need one (by priority); a slot may be in both.
     """
     s = unpack(net_i, net_f, veh_i, veh_f, offsets)
