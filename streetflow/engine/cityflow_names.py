@@ -14,9 +14,8 @@ import numpy as np
 
 from streetflow.engine.archive import Archive
 from streetflow.engine.arguments import plain_number, road_names
-from streetflow.engine.directory import current
 from streetflow.engine.reading import ReadingEngine
-from streetflow.engine.replay_log import ReplayLog, ReplayVehicle
+from streetflow.engine.replay_log import ReplayLog
 from streetflow.engine.start import add_free_slots
 from streetflow.errors import InputError, InputWarning, UnknownIdError
 from streetflow.kernels import step as kernel_step
@@ -35,7 +34,7 @@ class Engine(ReadingEngine):
     def _construct(self, config: Config, network: NetworkTables, flows: Sequence[Flow]) -> None:
         super()._construct(config, network, flows)
         if config.save_replay:
-            self._replay = ReplayLog(self.network, config.roadnet_log_file, config.replay_log_file)
+            self._replay = ReplayLog(network, self.demand.kinds, config.roadnet_log_file, config.replay_log_file)
 
     # ------------------------------------------------------------------ steps
 
@@ -44,7 +43,7 @@ class Engine(ReadingEngine):
         while self._step_kernel(*self.memory, 1):
             self._after_fault()
         if self._replay is not None:
-            self._log_step(self._replay)
+            self._replay.write(self.memory, self.state, self.drivers())
 
     def step_many(self, n: int) -> None:
         """Simulate several steps in compiled code (one by one where a replay is written).
@@ -239,24 +238,3 @@ class Engine(ReadingEngine):
         if self._replay is None:
             raise RuntimeError("saveReplay is false in the config file: no replay is written")
         return self._replay
-
-    def _log_step(self, replay: ReplayLog) -> None:
-        running = self.drivers()
-        order = np.argsort(self.state.priority[running])
-        replay.write((self._replay_vehicle(int(v)) for v in running[order]), self.state.is_open)
-
-    def _replay_vehicle(self, v: int) -> ReplayVehicle:
-        state = self.state
-        drivable = int(state.path[state.path_index[v]])
-        vehicle = ReplayVehicle(
-            self._vehicle_id(v),
-            drivable,
-            float(current(self.state, "distance")[v]),
-            self.demand.kinds[state.kind[v]],
-            int(state.direction[v]),
-        )
-        if state.role[v] != t.OWNER:
-            return vehicle
-        beside = int(state.path[state.path_index[state.partner[v]]])
-        widths = float(state.lane_width[drivable] + state.lane_width[beside])
-        return vehicle._replace(beside=beside, share=2 * abs(float(state.offset[v])) / widths)

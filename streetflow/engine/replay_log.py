@@ -1,58 +1,50 @@
-"""Replay files for CityFlow's web viewer: a roadnet log, and one line per step (section 9.3)."""
+"""Replay files for CityFlow's web viewer: one line per step (section 9.3)."""
 
 from __future__ import annotations
 
 import json
-import math
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streetflow.engine.roadnet_log import roadnet_log
 from streetflow.errors import InputError, cannot_be
 from streetflow.files import write_whole
+from streetflow.kernels import tables as t
+from streetflow.kernels.decimal_text import powers_of_ten
+from streetflow.kernels.replay import LONGEST_VEHICLE, write_vehicles
 from streetflow.roadnet.flow import VehicleKind
-from streetflow.roadnet.geometry import direction_at, point_at, polyline_length
 from streetflow.roadnet.network_tables import NetworkTables
-from streetflow.roadnet.reader import Point
+from streetflow.roadnet.polylines import Polylines
+
+_BLOCK_BYTES = 16384  # lines go to the file in blocks of about this size; a block is of whole lines
 
 _owners: weakref.WeakValueDictionary[Path, ReplayLog] = weakref.WeakValueDictionary()  # by file: the log that writes to it
-
-
-class ReplayVehicle(NamedTuple):
-    """A vehicle in a replay line, at a distance along a drivable."""
-
-    id: str
-    drivable: int
-    distance_m: float
-    kind: VehicleKind
-    direction: int = 0  # -1: signals to the inner lane, 1: to the outer one
-    beside: int = -1  # the lane that it changes to
-    share: float = 0.0  # of the change done so far, 0 to 1
-
-
-def _direction(shape: Sequence[Point], distance_m: float) -> Point:
-    """The unit direction there; on a lane link without one (its length is 0, or it ends in a repeated point) along x."""
-    try:
-        return direction_at(shape, distance_m)
-    except ZeroDivisionError:
-        return 1.0, 0.0
 
 
 class ReplayLog:
     """Writes the replay of one engine, line by line, as it runs: a replay may be large, and is useful if a run is stopped
     early. A file belongs to the engine that opened it last."""
 
-    def __init__(self, network: NetworkTables, roadnet_log_file: str, replay_log_file: str) -> None:
-        self._network = network
+    def __init__(
+        self, network: NetworkTables, kinds: Sequence[VehicleKind], roadnet_log_file: str, replay_log_file: str
+    ) -> None:
+        """kinds: of the engine's vehicles, by number; it may grow."""
         self._enabled = True
-        self._file: IO[str] | None = None
+        self._file: BinaryIO | None = None
         self._key: Path | None = None
         write_whole(roadnet_log_file, json.dumps(roadnet_log(network)))
         self.open(replay_log_file)
+        shapes = Polylines.of([*network.lane_shapes, *network.link_shapes])
+        self._shapes = shapes.first, shapes.x, shapes.y, shapes.segment_m, shapes.angle_rad
+        self._powers = powers_of_ten()
+        self._endings = _Endings(kinds)
+        self._lights = _Lights(network)
+        self._line = np.zeros(0, np.uint8)
 
     def open(self, path: str) -> None:
         """Continue in another file, which starts empty. InputError, with the old file kept, if the new one can't be written.
@@ -65,7 +57,7 @@ class ReplayLog:
             owner = _owners.get(key)
             if owner is not None:
                 owner._own_file().flush()  # otherwise closing it would write into the new, empty file
-            file = key.open("w", encoding="utf-8", newline="\n")
+            file = key.open("wb", buffering=_BLOCK_BYTES)
         except (OSError, ValueError) as fault:
             raise cannot_be("written", path, fault) from None
         for loser in (owner, self):
@@ -84,7 +76,7 @@ class ReplayLog:
         self._enabled = enabled
         self._own_file().flush()
 
-    def _own_file(self) -> IO[str]:
+    def _own_file(self) -> BinaryIO:
         assert self._file is not None
         if self._file.closed:
             raise InputError(
@@ -92,112 +84,79 @@ class ReplayLog:
             )
         return self._file
 
-    def write(self, vehicles: Iterable[ReplayVehicle], is_open: NDArray[np.int32]) -> None:
-        """One line: the vehicles, in order, and the state of the lanes' ends."""
+    def write(self, memory: tuple[NDArray[Any], ...], state: t.State, running: NDArray[np.intp]) -> None:
+        """One line: the vehicles, in order of priority, and the state of the lanes' ends.
+
+        Args:
+            memory, state: of the engine.
+            running: the slots of its vehicles.
+        """
         if not self._enabled:
             return
         file = self._own_file()
-        lane_shapes, link_shapes = self._network.lane_shapes, self._network.link_shapes
-        parts = []
-        for v in vehicles:
-            on_lane = v.drivable < len(lane_shapes)
-            shape = lane_shapes[v.drivable] if on_lane else link_shapes[v.drivable - len(lane_shapes)]
-            x, y = point_at(shape, v.distance_m)
-            dx, dy = _direction(shape, v.distance_m)
-            angle = math.atan2(dy, dx)
-            if v.beside >= 0:
-                x2, y2 = point_at(lane_shapes[v.beside], v.distance_m)
-                x, y = x + (x2 - x) * v.share, y + (y2 - y) * v.share
-            parts.append(f"{x!r} {y!r} {angle!r} {v.id} {v.direction} {v.kind.length_m!r} {v.kind.width_m!r},")
-        parts.append(";")
-        roadnet = self._network.roadnet
+        lights, endings = self._lights.text(state.is_open), self._endings
+        endings.follow()
+        most = running.size * (LONGEST_VEHICLE + endings.longest) + lights.size
+        if most > self._line.size:
+            self._line = np.zeros(2 * most, np.uint8)
+        order = running[np.argsort(state.priority[running])]
+        size = write_vehicles(*memory, order, *self._shapes, endings.texts, endings.first, self._powers, self._line)
+        self._line[size : size + lights.size] = lights
+        file.write(self._line[: size + lights.size].data)  # in one call: an interrupt leaves no part of a line behind
+
+
+class _Endings:
+    """What ends the entry of a vehicle: the size of its kind."""
+
+    def __init__(self, kinds: Sequence[VehicleKind]) -> None:
+        self._kinds = kinds
+        self.first = np.zeros(1, np.int64)  # int64[kinds + 1], into texts
+        self.texts = np.zeros(0, np.uint8)
+        self.longest = 0
+
+    def follow(self) -> None:
+        """Take up kinds that are new."""
+        if len(self._kinds) == self.first.size - 1:
+            return
+        texts = [f" {kind.length_m!r} {kind.width_m!r},".encode() for kind in self._kinds]
+        self.first = np.cumsum([0, *map(len, texts)])
+        self.texts = np.frombuffer(b"".join(texts), np.uint8)
+        self.longest = max(map(len, texts))
+
+
+class _Lights:
+    """The end of a line: for each road that ends at an intersection its id, and a letter for each of its lanes."""
+
+    def __init__(self, network: NetworkTables) -> None:
+        text = bytearray(b";")
+        places: list[int] = []  # in the text, of the letters that change
+        links: list[list[int]] = []  # that leave the lanes of these letters
+        n_lanes = len(network.lane_shapes)
+        roadnet = network.roadnet
         for road in roadnet.roads:
             end = roadnet.intersections[road.end_intersection]
             if end.virtual:
                 continue
-            letters = []
+            text += road.id.encode()
             for lane in range(road.first_lane, road.first_lane + road.n_lanes):
-                links = (drivable - len(lane_shapes) for drivable, _ in self._network.router.lane_links[lane])
-                if len(end.phases) <= 1:
-                    letters.append("i")
-                else:
-                    letters.append("g" if all(is_open[link] for link in links) else "r")
-            parts.append(" ".join([road.id, *letters]) + ",")
-        file.write("".join(parts) + "\n")
+                has_lights = len(end.phases) > 1
+                text += b" g" if has_lights else b" i"
+                if has_lights and (of_lane := [drivable - n_lanes for drivable, _ in network.router.lane_links[lane]]):
+                    places.append(len(text) - 1)
+                    links.append(of_lane)
+            text += b","
+        text += b"\n"
+        self._text = np.frombuffer(text, np.uint8)
+        self._places = np.array(places, np.int64)
+        self._links = np.array([link for of_lane in links for link in of_lane], np.int64)
+        self._first = np.cumsum([0, *map(len, links)])[:-1]
+        self._is_open = np.zeros(0, np.int32)  # of each lane link, as the text shows it
 
-
-def roadnet_log(network: NetworkTables) -> dict[str, object]:
-    """The static picture of a network: nodes with outlines to fill, edges with their lanes."""
-    roadnet = network.roadnet
-    nodes: list[dict[str, object]] = []
-    for number, intersection in enumerate(roadnet.intersections):
-        node: dict[str, object] = {
-            "id": intersection.id,
-            "point": list(intersection.point),
-            "virtual": intersection.virtual,
-        }
-        if not intersection.virtual:
-            node["width"] = intersection.width_m
-        node["outline"] = [c for point in _outline(network, number) for c in point]
-        nodes.append(node)
-    edges = [
-        {
-            "id": road.id,
-            "from": roadnet.intersections[road.start_intersection].id,
-            "to": roadnet.intersections[road.end_intersection].id,
-            "points": [list(point) for point in road.points],
-            "nLane": road.n_lanes,
-            "laneWidths": list(road.lane_widths_m),
-        }
-        for road in roadnet.roads
-    ]
-    return {"static": {"nodes": nodes, "edges": edges}}
-
-
-def _outline(network: NetworkTables, number: int) -> list[Point]:
-    roadnet = network.roadnet
-    intersection = roadnet.intersections[number]
-    centre, width = intersection.point, intersection.width_m
-    points = [centre]
-    for road_number in intersection.roads:
-        road = roadnet.roads[road_number]
-        start = roadnet.intersections[road.start_intersection].point
-        end = roadnet.intersections[road.end_intersection].point
-        length = math.hypot(end[0] - start[0], end[1] - start[1])
-        if length == 0.0:
-            continue
-        rx, ry = (end[0] - start[0]) / length, (end[1] - start[1]) / length
-        nx, ny = -ry, rx
-        if road.start_intersection == number:
-            rx, ry = -rx, -ry
-        road_width = sum(road.lane_widths_m)
-        depth = max(0.5 * min(width, road_width), 5.0)
-        a = centre[0] - rx * width, centre[1] - ry * width
-        b = a[0] - nx * road_width, a[1] - ny * road_width
-        points += [a, b]
-        lanes = range(road.first_lane, road.first_lane + road.n_lanes)
-        average = sum(polyline_length(network.lane_shapes[lane]) for lane in lanes) / max(len(lanes), 1)
-        if depth < average:
-            points.append((a[0] - rx * depth, a[1] - ry * depth))
-            points.append((b[0] - rx * depth, b[1] - ry * depth))
-    return _convex_hull(points)
-
-
-def _convex_hull(points: list[Point]) -> list[Point]:
-    """Counter-clockwise hull (monotone chain)."""
-    ordered = sorted(set(points))
-    if len(ordered) <= 2:
-        return ordered
-
-    def half(side: list[Point]) -> list[Point]:
-        hull: list[Point] = []
-        for p in side:
-            while len(hull) >= 2:
-                (ax, ay), (bx, by) = hull[-2], hull[-1]
-                if (bx - ax) * (p[1] - ay) - (by - ay) * (p[0] - ax) > 0:
-                    break
-                hull.pop()
-            hull.append(p)
-        return hull[:-1]
-
-    return half(ordered) + half(ordered[::-1])
+    def text(self, is_open: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """uint8: "g" where all lane links of a lane are open, "r" where one isn't, "i" where an intersection has no lights."""
+        if not np.array_equal(is_open, self._is_open):
+            self._is_open = is_open.copy()
+            if self._places.size:
+                open_lanes = np.minimum.reduceat(is_open[self._links], self._first)
+                self._text[self._places] = np.where(open_lanes, ord("g"), ord("r"))
+        return self._text

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from streetflow.engine.cityflow_names import Engine
 from streetflow.engine.vehicles import vehicle_id
 from streetflow.kernels import tables as t
+from streetflow.kernels.polyline_places import find_places
+from streetflow.roadnet.polylines import Polylines
 
 
 @dataclass(frozen=True)
@@ -103,15 +105,8 @@ class Recorder:
         self, drivable: NDArray[np.int32], distance: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Point [n, 2] and direction [n] at each distance on its drivable's polyline."""
-        network = self._engine.network
-        shapes = [np.array(shape) for shape in (*network.lane_shapes, *network.link_shapes)]
-        segments = np.concatenate([np.diff(shape, axis=0) for shape in shapes])
-        starts = np.concatenate([shape[:-1] for shape in shapes])
-        lengths = np.hypot(segments[:, 0], segments[:, 1])
-        owner = np.repeat(np.arange(len(shapes)), [len(shape) - 1 for shape in shapes])
-        before = np.concatenate(([0.0], np.cumsum(lengths)[:-1]))
-        own_start = before - before[np.searchsorted(owner, owner)]  # of each segment within its drivable
-        far = own_start.max() + lengths.max() + float(distance.max(initial=0.0)) + 1.0
-        k = np.searchsorted(owner * far + own_start, drivable * far + distance, side="right") - 1
-        along = np.minimum(distance - own_start[k], lengths[k]) / lengths[k]
-        return starts[k] + segments[k] * along[:, None], np.arctan2(segments[k, 1], segments[k, 0])
+        shapes = Polylines.of(self._engine.drivable_shapes)
+        place, segment = np.zeros((drivable.size, 2)), np.zeros(drivable.size, np.int64)
+        of_shapes = shapes.first, shapes.x, shapes.y, shapes.segment_m
+        find_places(*of_shapes, self._engine.state.length, drivable, distance, place, segment)
+        return place, shapes.angle_rad[segment]

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from streetflow.engine.replay_log import roadnet_log
+from streetflow.engine.roadnet_log import roadnet_log
 from streetflow.files import write_whole
 from streetflow.page.recorder import Recording
 from streetflow.roadnet.network_tables import NetworkTables

@@ -226,6 +226,8 @@ def test_uncompiled_kernels_agree_as_well(tmp_path: Path) -> None:
         "test_engine_crossings.py",
         "test_engine_oracle.py::test_whole_trajectories_are_equal[0]",
         "test_engine_archive.py::test_snapshot_and_load",
+        "test_engine_archive.py::test_replay",
+        "test_decimal_text.py",
     ]
     folder = Path(__file__).parent
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(folder / each) for each in selection)]
@@ -239,4 +241,4 @@ def test_uncompiled_kernels_agree_as_well(tmp_path: Path) -> None:
         timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stdout
-    assert "10 passed" in done.stdout
+    assert "28 passed" in done.stdout
