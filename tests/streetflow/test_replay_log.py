@@ -1,4 +1,4 @@
-"""Replay files, byte for byte, against a plain writer, and what is in them while an engine runs (test_engine_archive.py too)."""
+"""Replay files, byte for byte, against a plain writer, and what is in them while an engine runs."""
 
 import gc
 import json
