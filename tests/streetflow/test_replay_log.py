@@ -1,4 +1,4 @@
-"""Replay files, byte for byte, against a plain writer, and what is in them while an engine runs. More: test_engine_archive.py."""
+"""Replay files, byte for byte, against a plain writer, and what is in them while an engine runs."""
 
 import gc
 import json
