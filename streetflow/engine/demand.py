@@ -45,6 +45,16 @@ def kind_row(kind: VehicleKind, delta: float) -> list[float]:
     return row
 
 
+def _places_of_revisited(roads: Sequence[int]) -> dict[int, list[int]]:
+    """By road that a route comes back to, its positions in the route."""
+    if len(set(roads)) == len(roads):
+        return {}
+    places: dict[int, list[int]] = {}
+    for position, road in enumerate(roads):
+        places.setdefault(road, []).append(position)
+    return {road: positions for road, positions in places.items() if len(positions) > 1}
+
+
 class Demand:
     """Numbers routes, lane paths and kinds and appends them to the engine's tables."""
 
@@ -151,17 +161,25 @@ class Demand:
     def _find_visits(self) -> None:
         """Note, for what is new in ``path``, where its lane is at other visits of its road: their lane paths come in, too."""
         lane_road = self.network.roadnet.lane_road
+        of_roads: tuple[int, ...] = ()
+        places: dict[int, list[int]] = {}
         while len(self._visits) < len(self._path):
-            index = len(self._visits)
-            lane, position = self._path[index], self._route_position[index]
-            roads = self.lane_path_at(index)[0]
-            on_lane = 0 <= lane < len(lane_road)
-            visits = [i for i, road in enumerate(roads) if road == lane_road[lane]] if on_lane and self.revisits else []
-            if len(visits) < 2:
-                self._visits.append((-1, -1))
+            first = len(self._visits)
+            number = bisect_right(self._starts, first) - 1
+            end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self._path)
+            roads = self._lane_path_keys[number][0]
+            if self.revisits and roads is not of_roads:  # the lane paths of a route mostly follow each other
+                of_roads, places = roads, _places_of_revisited(roads)
+            if not places:
+                self._visits += [(-1, -1)] * (end - first)
                 continue
-            starts = [self.lane_path_start(roads, i, lane) for i in visits]
-            self._visits.append((starts[0], ([*starts, -1])[visits.index(position) + 1]))
+            for lane, position in zip(self._path[first:end], self._route_position[first:end], strict=True):
+                visits = places.get(lane_road[lane]) if 0 <= lane < len(lane_road) else None
+                if visits is None:
+                    self._visits.append((-1, -1))
+                    continue
+                starts = [self.lane_path_start(roads, i, lane) for i in visits]
+                self._visits.append((starts[0], ([*starts, -1])[visits.index(position) + 1]))
 
     def lane_path_at(self, index: int) -> tuple[tuple[int, ...], int, int, int]:
         """The lane path that an index in ``path`` belongs to: roads, position and lane, as for `lane_path_start`, and the
