@@ -16,6 +16,7 @@ from tinylight.commands.cost import cost
 from tinylight.commands.evaluate import evaluate
 from tinylight.commands.flash import flash
 from tinylight.commands.hil import hil
+from tinylight.commands.make_flow import make_flow
 from tinylight.commands.make_network import make_network
 from tinylight.commands.networks import networks
 from tinylight.commands.options import options_named
@@ -93,6 +94,7 @@ COMMANDS = (
     networks,
     replay,
     make_network,
+    make_flow,
     check,
     table,
     stress,

@@ -124,6 +124,26 @@ def network_of(place: str) -> Network:
     return _data_set(folder)
 
 
+def roadnet_of(place: str) -> tuple[Path, int]:
+    """The road network file of a network, with or without demand, and its horizon in s.
+
+    Args:
+        place: the file itself, a folder that holds a roadnet.json, or a network's name.
+
+    Raises:
+        InputError: there is none.
+    """
+    path = Path(place)
+    folders = [path] if os.path.exists(path) and place not in network_names() else _folders_called(place)
+    for folder in folders:
+        if folder.is_file():
+            return folder, _horizon_s(folder.absolute().parent)
+        if _has_roadnet(folder):
+            return folder / "roadnet.json", _horizon_s(folder.absolute())
+    network = network_of(place)
+    return network.roadnet_file, network.horizon_s
+
+
 def network_names() -> list[str]:
     """Names of all networks in search order, each once. Cheap: nothing is written or parsed."""
     return list(dict.fromkeys([*scenarios.SCENARIOS, *_names(_is_network)]))

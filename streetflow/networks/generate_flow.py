@@ -7,7 +7,7 @@ sums, products and comparisons are used. Every flow is one vehicle.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -85,7 +85,7 @@ def flow(grid: Grid, traffic: Traffic, draw: Draw) -> list[dict[str, Any]]:
     mean = traffic.vehicles_per_hour * traffic.horizon_s / 3600
     count = poisson(mean, draw) if traffic.poisson else round(mean * (0.97 + 0.06 * draw()))
     profile = PROFILES[traffic.profile]
-    trips = sorted((_start_time_s(profile, traffic.horizon_s, draw), i, _route(grid, traffic, draw)) for i in range(count))
+    trips = sorted((start_time_s(profile, traffic.horizon_s, draw()), i, _route(grid, traffic, draw)) for i in range(count))
     return [one_vehicle(vehicle, route, start_s) for start_s, _, route in trips]
 
 
@@ -109,10 +109,10 @@ def _poisson_of_mean_1(draw: Draw) -> int:
     return n
 
 
-def _start_time_s(profile: tuple[float, ...], horizon_s: int, draw: Draw) -> int:
-    """A whole second below the horizon, distributed according to the profile."""
+def start_time_s(profile: Sequence[float], horizon_s: int, share: float) -> int:
+    """The whole second below the horizon by which this share (from 0 to below 1) of a profile's demand has started."""
     edges = list(accumulate(profile, initial=0.0))
-    target = draw() * edges[-1]
+    target = share * edges[-1]
     slot = min(bisect_right(edges, target) - 1, len(profile) - 1)
     inside = (target - edges[slot]) / profile[slot]
     return min(int((slot + inside) * horizon_s / len(profile)), horizon_s - 1)

@@ -34,11 +34,11 @@ def generated_network(grid: Grid, traffic: Traffic, flows: int, seed: int, noise
     With ``noise_s`` they are shifted copies of one demand instead. Same arguments, same bytes.
     """
     made_of = {"seed": seed, "noise_s": noise_s, "grid": asdict(grid), "traffic": asdict(traffic)}
-    files = {"roadnet.json": json_bytes(generate_roadnet.roadnet(grid)), **_network_json(traffic.horizon_s, made_of)}
+    files = {"roadnet.json": json_bytes(generate_roadnet.roadnet(grid)), **network_json(traffic.horizon_s, made_of)}
     if noise_s is not None:
         base = generate_flow.flow(grid, traffic, _draw(seed, "base"))
         return files | shifted_copies(base, noise_s, flows, seed, traffic.horizon_s)
-    demands = (generate_flow.flow(grid, traffic, _draw(seed, str(k))) for k in range(_at_least_one(flows)))
+    demands = (generate_flow.flow(grid, traffic, _draw(seed, str(k))) for k in range(at_least_one(flows)))
     return files | {f"flow_{k}.json": json_bytes(demand) for k, demand in enumerate(demands)}
 
 
@@ -47,7 +47,14 @@ def shifted_network(roadnet: bytes, flow: Sequence[Mapping[str, Any]], noise_s: 
     """The files of a network whose flows are shifted copies of an existing one's. source: its name, for the record."""
     made_of = {"seed": seed, "noise_s": noise_s, "of": source}
     copies = shifted_copies(flow, noise_s, flows, seed, horizon_s)
-    return {"roadnet.json": roadnet, **_network_json(horizon_s, made_of), **copies}
+    return {"roadnet.json": roadnet, **network_json(horizon_s, made_of), **copies}
+
+
+def demand_network(
+    roadnet: bytes, demands: Mapping[str, bytes], horizon_s: int, made_of: Mapping[str, Any]
+) -> dict[str, bytes]:
+    """The files of a network of demand files, by name, that were made for a road network. made_of: for the record."""
+    return {"roadnet.json": roadnet, **network_json(horizon_s, made_of), **demands}
 
 
 def shifted_copies(flow: Sequence[Mapping[str, Any]], noise_s: int, flows: int, seed: int, horizon_s: int) -> dict[str, bytes]:
@@ -59,8 +66,7 @@ def shifted_copies(flow: Sequence[Mapping[str, Any]], noise_s: int, flows: int, 
     require_shifts(noise_s, flows)
     vehicles = [each for entry in flow for each in single_vehicles(entry, horizon_s)]
     return {
-        f"flow_{k}.json": json_bytes(_shifted(vehicles, noise_s, _draw(seed, f"noise/{k}")))
-        for k in range(_at_least_one(flows))
+        f"flow_{k}.json": json_bytes(_shifted(vehicles, noise_s, _draw(seed, f"noise/{k}"))) for k in range(at_least_one(flows))
     }
 
 
@@ -70,7 +76,7 @@ def require_shifts(noise_s: int, flows: int, horizon_s: int | None = None) -> No
         raise InputError("noise", "", f"must be 0 s or more, is {noise_s}")
     if horizon_s is not None and horizon_s < 1:
         raise InputError("horizon", "", f"must be at least 1 s, is {horizon_s}")
-    _at_least_one(flows)
+    at_least_one(flows)
 
 
 def _shifted(vehicles: list[dict[str, Any]], noise_s: int, draw: Draw) -> list[dict[str, Any]]:
@@ -106,7 +112,8 @@ def write_network(folder: Path, files: Mapping[str, bytes]) -> None:
         raise InputError(folder, "", f"can't be written: {fault.strerror or fault}") from None
 
 
-def _network_json(horizon_s: int, made_of: Mapping[str, Any]) -> dict[str, bytes]:
+def network_json(horizon_s: int, made_of: Mapping[str, Any]) -> dict[str, bytes]:
+    """``network.json``, with what the network was made of."""
     return {"network.json": json_bytes({"horizon_s": horizon_s, "made_of": made_of})}
 
 
@@ -114,7 +121,8 @@ def _draw(seed: int, what: str) -> Draw:
     return random.Random(f"tinylight-hil/make-network/{seed}/{what}").random
 
 
-def _at_least_one(flows: int) -> int:
+def at_least_one(flows: int) -> int:
+    """The number of demand files to write; InputError below 1."""
     if flows < 1:
         raise InputError("flows", "", f"must be at least 1, is {flows}")
     return flows

@@ -165,6 +165,8 @@ MISSPELT = [
     ("make-network x --from crosing --noise 60", "crossing"),
     ("make-network x --profile paek", "peak"),
     ("make-network x --routes end", "ends"),
+    ("make-flow crosing x.json", "crossing"),
+    ("make-flow crossing x.json --routes shortst", "shortest"),
     ("hil --network crossing --kernel tabel", "table"),
     ("hil --network crossing --boards per_intersection", "per-intersection"),
     ("hil --network crossing --policy here/polcy.json", "here/policy.json"),

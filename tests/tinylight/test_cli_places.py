@@ -1,7 +1,7 @@
 """Every option and argument that names a file is given a folder, and vice versa: one line, exit code 2, no harm."""
 
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 import typer
@@ -34,6 +34,7 @@ NAMES_A_FILE = [
     "hil --network crossing --vcd",
     "hil --network crossing --report",
     "make-network new --noise 60 --from",
+    "make-flow crossing new --by-road",
     "networks --json",
     "plot",
     "plot log.csv --out",
@@ -54,6 +55,7 @@ NAMES_A_FOLDER = [
     "stress --network crossing --work",
     f"{TRAIN} policy.json --tensorboard",
     "make-network",
+    "make-flow crossing",
 ]
 ANY_NAME = ["table --out", "stress --out"]  # the beginning of three files' names
 
@@ -106,23 +108,32 @@ def test_a_file_in_the_place_of_the_folder_that_a_file_should_be_in(
 
 
 def with_values() -> list[tuple[str, str]]:
-    """Every command with every option that takes a value, and with its argument."""
+    """Every command with every option that takes a value, and with each of its arguments, those before it given."""
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     return [
-        (name, parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar)
+        (
+            name + " crossing" * _number_before(command, parameter),
+            parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar,
+        )
         for name, command in commands.items()
         for parameter in command.params
         if not getattr(parameter, "is_flag", False)
     ]
 
 
+def _number_before(command: Any, parameter: Any) -> int:
+    """How many arguments come before one; 0 for an option."""
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    return arguments.index(parameter) if parameter in arguments else 0
+
+
 @pytest.mark.parametrize(("command", "option"), with_values())
 def test_an_empty_value_is_refused(command: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Before any other check, and never taken for the default or this folder."""
     before = sorted(Path.cwd().rglob("*"))
-    assert tinylight(command, *([option] if option.startswith("-") else []), "") == 2
+    assert tinylight(*command.split(), *([option] if option.startswith("-") else []), "") == 2
     out, error = capsys.readouterr()
-    assert (out, error) == ("", f"tinylight: {option}: has no value; see tinylight {command} --help\n")
+    assert (out, error) == ("", f"tinylight: {option}: has no value; see tinylight {command.split()[0]} --help\n")
     assert sorted(Path.cwd().rglob("*")) == before
 
 
@@ -143,5 +154,6 @@ def test_no_place_is_forgotten() -> None:
             if "Path" in str(kind):
                 parameter = parameters[argument]
                 last = f" {parameter.opts[0]}" if parameter.opts[0].startswith("-") else ""
+                whole = name + " crossing" * _number_before(group.commands[name], parameter)  # type: ignore[attr-defined]
                 listed = [each for each in NAMES_A_FILE + NAMES_A_FOLDER + ANY_NAME if each.startswith(name)]
-                assert any(each.endswith(last) if last else each == name for each in listed), f"{name}{last or argument}"
+                assert any(each.endswith(last) if last else each == whole for each in listed), f"{name}{last or argument}"

@@ -68,7 +68,7 @@ def check(
     for report in reports:
         for place, fault in report.faults:
             say(f"fault: {report.file}: {f'{place}: ' if place else ''}{fault}", style="red")
-    _say_warnings([(Path(report.file).name, warning) for report in reports for warning in report.warnings])
+    say_warnings([(Path(report.file).name, warning) for report in reports for warning in report.warnings])
     faults, warnings = sum(len(each.faults) for each in reports), sum(len(each.warnings) for each in reports)
     say(f"{len(reports)} file{'s' * (len(reports) != 1)}: {faults or 'no'} faults, {warnings or 'no'} warnings")
     exit_code = 2 if faults else 1 if warnings and strict else 0
@@ -108,7 +108,7 @@ def _say_demands(reports: "Sequence[Report]") -> None:
     show(table)
 
 
-def _say_warnings(warnings: "Iterable[tuple[str, CheckWarning]]") -> None:
+def say_warnings(warnings: "Iterable[tuple[str, CheckWarning]]") -> None:
     """One paragraph per topic, with its first places."""
 
     def topic_of(pair: "tuple[str, CheckWarning]") -> str:

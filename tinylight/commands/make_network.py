@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from streetflow.errors import FieldError, InputError
+from streetflow.errors import InputError
+from tinylight.commands.options import two_shares
 from tinylight.console import say
 
 # What a network made of an existing demand takes; the other options describe a new one.
@@ -114,8 +115,8 @@ def make_network(
             vehicles_per_hour=800 * (rows + columns) if vehicles is None else vehicles,
             main_share=rows / (rows + columns) if main_share is None else main_share,
             westward_share=westward_share,
-            side_turns=_shares("turns", turns) if side_turns is None else _shares("side_turns", side_turns),
-            main_turns=_shares("turns", turns),
+            side_turns=two_shares("turns", turns) if side_turns is None else two_shares("side_turns", side_turns),
+            main_turns=two_shares("turns", turns),
             profile=profile,
             routes=routes,
             horizon_s=3600 if horizon is None else horizon,
@@ -151,11 +152,3 @@ def _shifted(source: str, noise_s: int, flows: int, seed: int, horizon_s: int | 
 def _whole(length_m: float) -> float:
     """400.0 as 400, so that files are the same whichever was typed."""
     return int(length_m) if length_m.is_integer() else length_m
-
-
-def _shares(field: str, text: str) -> tuple[float, float]:
-    try:
-        left, right = (float(part) for part in text.split(","))
-    except ValueError:
-        raise FieldError(field, f"{text!r} is not two shares such as 0.2,0.15") from None
-    return left, right

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from streetflow.errors import InputError, fields_from
+from streetflow.errors import FieldError, InputError, fields_from
 from streetflow.networks.catalogue import UnknownNetwork
 
 FIELDS = {"f_cpu_hz": "f_cpu", "budget_s": "budget", "policy_file": "policy"}
@@ -94,6 +94,15 @@ def require_alone(context: Any, name: str, *besides: str) -> None:
         given = context.get_parameter_source(other).name == "COMMANDLINE"
         if given and other not in (name, *besides) and other in options:
             raise InputError(options[other], "", f"{options[name]} has this from its file: leave it out")
+
+
+def two_shares(field: str, text: str) -> tuple[float, float]:
+    """LEFT,RIGHT as numbers; FieldError for anything else."""
+    try:
+        left, right = (float(part) for part in text.split(","))
+    except ValueError:
+        raise FieldError(field, f"{text!r} is not two shares such as 0.2,0.15") from None
+    return left, right
 
 
 def _names(value: object) -> list[str]:
