@@ -18,7 +18,7 @@ from streetflow.near import or_else
 from streetflow.networks.by_road import ByRoad
 from streetflow.networks.generate_flow import MOST_VEHICLES, PROFILES, VEHICLE, Draw, one_vehicle, poisson, start_time_s
 from streetflow.networks.legs import Legs
-from streetflow.networks.routes import PathRoutes, Routes, TurnRoutes
+from streetflow.networks.routes import PathRoutes, Returns, Routes, TurnRoutes
 from streetflow.roadnet.json_reader import number_from_token
 from streetflow.roadnet.network_tables import NetworkTables
 
@@ -135,13 +135,14 @@ class DemandMaker:
 
     def _planned(self) -> Routes:
         legs, limits = Legs(self.network.router), self._limits_mps()
+        fastest_mps = max(limits, default=0.0) if self.asked.max_speed_mps is None else self.asked.max_speed_mps
+        returns = Returns(self.network, fastest_mps)
         if self.asked.routes == "turns":
-            fastest = max(limits, default=0.0) if self.asked.max_speed_mps is None else self.asked.max_speed_mps
-            return TurnRoutes(self.network, legs, self.rates, self.exits, self.asked.turns, self.asked.by_road.turns, fastest)
+            return TurnRoutes(self.network, legs, self.rates, self.exits, self.asked.turns, self.asked.by_road.turns, returns)
         cost = self.network.router.average_length_m
         if self.asked.routes == "fastest":
             cost = [length_m / limit for length_m, limit in zip(cost, limits, strict=True)]
-        return PathRoutes(self.network, legs, self.exits, cost)
+        return PathRoutes(self.network, legs, self.exits, cost, returns)
 
     def _require_ends(self, entries: Collection[int]) -> None:
         file, by_road = self.network.roadnet.file, self.asked.by_road

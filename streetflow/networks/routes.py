@@ -25,6 +25,34 @@ class Routes(Protocol):
         """The road numbers of a route. draw: uniform numbers in [0, 1)."""
 
 
+class Returns:
+    """Tells which roads a route can't come back to yet, since CityFlow would take the visit for the earlier one."""
+
+    def __init__(self, network: NetworkTables, max_speed_mps: float) -> None:
+        """max_speed_mps: of the fastest vehicle."""
+        self._length_m = network.router.average_length_m
+        self._step_m = max_speed_mps  # in a step of 1 s
+        self._look_ahead_m = max_speed_mps * max_speed_mps / VEHICLE["usualNegAcc"] / 2 + 2 * self._step_m
+
+    def too_soon(self, road: int, roads: Sequence[int]) -> bool:
+        """Whether a road next would be one within what a vehicle looks ahead, or one that it can jump over and has had before.
+
+        Args:
+            road: the next one.
+            roads: the route so far.
+        """
+        if self._length_m[road] < self._step_m:
+            return road in roads
+        between_m = 0.0
+        for each in reversed(roads):
+            if each == road:
+                return True
+            between_m += self._length_m[each]
+            if between_m > self._look_ahead_m:
+                return False
+        return False
+
+
 class TurnRoutes:
     """A turn is drawn at every crossing until an exit is reached.
 
@@ -41,7 +69,7 @@ class TurnRoutes:
         exits: Collection[int],
         turns: tuple[float, float],
         by_road: Mapping[int, Mapping[int, float]],
-        max_speed_mps: float,
+        returns: Returns,
     ) -> None:
         """
         Args:
@@ -51,15 +79,12 @@ class TurnRoutes:
             exits: roads on which they end.
             turns: shares of left and right turns.
             by_road: of some roads, the parts that go on to each next road instead.
-            max_speed_mps: of the fastest vehicle.
+            returns: what routes can't come back to.
         """
-        self._legs, self._exits = legs, exits
+        self._legs, self._exits, self._too_soon = legs, exits, returns.too_soon
         self._roads = [road.id for road in network.roadnet.roads]
         self._parts = _parts(network, turns, by_road)
         self._leading = legs.leading_out(entries, exits, lambda road, following: self._parts[road][following] > 0)
-        self._length_m = network.router.average_length_m
-        self._step_m = max_speed_mps  # in a step of 1 s
-        self._look_ahead_m = max_speed_mps * max_speed_mps / VEHICLE["usualNegAcc"] / 2 + 2 * self._step_m
         self._onwards: dict[Leg | int, tuple[list[Leg], list[float]]] = {}
 
     def lead_out(self, entry: int) -> bool:
@@ -103,31 +128,25 @@ class TurnRoutes:
             found = self._onwards[at] = options, ends
         return found
 
-    def _too_soon(self, road: int, roads: Sequence[int]) -> bool:
-        """Whether the route would come back to a road within what a vehicle looks ahead, or to one that it can jump over."""
-        if self._length_m[road] < self._step_m:
-            return road in roads
-        between_m = 0.0
-        for each in reversed(roads):
-            if each == road:
-                return True
-            between_m += self._length_m[each]
-            if between_m > self._look_ahead_m:
-                return False
-        return False
-
 
 class PathRoutes:
-    """The exit is drawn, and the cheapest way there taken. An exit at the road end where the trip began is the last resort."""
+    """The exit is drawn, and the cheapest way there taken. An exit at the road end where the trip began is the last resort.
 
-    def __init__(self, network: NetworkTables, legs: Legs, exits: Mapping[int, float], cost: Sequence[float]) -> None:
+    Where the lanes make the cheapest way come back to a road too soon, the exit isn't among those drawn from.
+    """
+
+    def __init__(
+        self, network: NetworkTables, legs: Legs, exits: Mapping[int, float], cost: Sequence[float], returns: Returns
+    ) -> None:
         """
         Args:
             network: the road network.
             legs: its legs.
             exits: roads on which routes end, and the parts of all trips that end there.
             cost: of each road, such as its length.
+            returns: what routes can't come back to.
         """
+        self._too_soon = returns.too_soon
         self._network, self._legs, self._exits, self._cost = network, legs, exits, cost
         self._found: dict[int, tuple[list[tuple[int, ...]], list[float]]] = {}
 
@@ -142,11 +161,14 @@ class PathRoutes:
         found = self._found.get(entry)
         if found is None:
             routes = self._legs.shortest(entry, self._exits, self._cost)
-            exits = [road for road in self._exits if road in routes]
+            exits = [road for road in self._exits if road in routes and self._sound(routes[road])]
             exits = [road for road in exits if not is_u_turn(self._network, entry, road)] or exits
             ends = list(accumulate(self._exits[road] for road in exits))
             found = self._found[entry] = [routes[road] for road in exits], ends
         return found
+
+    def _sound(self, route: Sequence[int]) -> bool:
+        return not any(self._too_soon(road, route[:place]) for place, road in enumerate(route))
 
 
 def _drawn(ends: Sequence[float], draw: Draw) -> int:

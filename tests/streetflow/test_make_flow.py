@@ -273,6 +273,21 @@ def test_no_road_is_driven_again_within_the_look_ahead(tmp_path: Path) -> None:
     assert any(len(set(each["route"])) < len(each["route"]) for each in slow)
 
 
+@pytest.mark.parametrize("seed", [5, 15, 21])
+def test_best_routes_too_do_not_come_back_within_the_look_ahead(tmp_path: Path, seed: int) -> None:
+    """Lanes that don't lead on make some best ways go round a block of 550 m: no way for vehicles that look 1.3 km ahead."""
+    net = network(tmp_path, patchy(seed, 3, 2, 2))
+    by_speed = {
+        speed_mps: {
+            tuple(each["route"])
+            for each in DemandMaker(net, AskedDemand(900, routes="shortest", max_speed_mps=speed_mps)).flow(0)
+        }
+        for speed_mps in (13.9, 100)
+    }
+    returning = {route for route in by_speed[13.9] if len(set(route)) < len(route)}
+    assert returning and by_speed[100] == by_speed[13.9] - returning
+
+
 def test_a_network_without_road_ends(tmp_path: Path) -> None:
     net = load_network(NO_VIRTUAL)
     flow = DemandMaker(net, AskedDemand()).flow(0)
