@@ -37,16 +37,16 @@ static shell_set in_conflict(shell_set set, shell_set others) {
 /* What no step leads to, and a disturbed memory may */
 static bool is_sane(const struct shell *s) {
     const uint8_t phases = shell_tables.phases;
-    switch (s->mode) {
-    case SHELL_START_FLASH:
-        return s->next < SHELL_START_FLASHES;
-    case SHELL_GREEN:
+    if (s->mode == SHELL_GREEN) {
         return s->phase < phases && (s->walking & ~phase_groups(s->phase)) == 0;
-    case SHELL_CHANGE:
-        return s->phase < phases && s->next < phases && s->phase != s->next && s->walking == 0;
-    default:
-        return s->mode < SHELL_MODES;
     }
+    if (s->walking != 0) {
+        return false;
+    }
+    if (s->mode == SHELL_CHANGE) {
+        return s->phase < phases && s->next < phases && s->phase != s->next;
+    }
+    return s->mode < SHELL_MODES && s->next < SHELL_START_FLASHES;
 }
 
 static void enter(struct shell *s, uint8_t mode) {
@@ -158,6 +158,7 @@ static uint8_t flash_at_start(struct shell *s) {
         s->timer = 0;
         s->next++;
         if (s->next == SHELL_START_FLASHES) {
+            s->next = 0;
             enter(s, SHELL_START_RED);
         }
     }
@@ -242,7 +243,7 @@ static uint8_t move(struct shell *s, uint8_t wish) {
 }
 
 static void show_crosswalks(const struct shell *s, struct shell_output *output) {
-    if (s->walking == 0) {
+    if (s->mode != SHELL_GREEN || s->walking == 0) {
         return;
     }
     if (!SHELL_REACHED(s->timer, shell_tables.walk_ticks)) {
