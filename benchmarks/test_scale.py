@@ -10,6 +10,7 @@ import json
 import math
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from streetflow.networks.catalogue import Network, find_network, network_names, 
 from streetflow.networks.generate_flow import Traffic
 from streetflow.networks.generate_roadnet import Grid
 from streetflow.networks.write import generated_network, write_network
+from streetflow.roadnet.network_tables import load_network
 from streetflow.roadnet.reader import read_roadnet
 
 SIDES = (1, 4, 8, 14, 32)
@@ -121,6 +123,39 @@ def test_steps_with_few_vehicles(side: int, made, benchmark) -> None:
 def test_steps_with_20000_vehicles(an_hour: int, warm_up_s: int, made, benchmark) -> None:
     benchmark.extra_info.update(demand=f"{an_hour}/h, after {warm_up_s:,} s")
     measure(made(32, an_hour), benchmark, warm_up_s, CYCLE_STEPS)
+
+
+@pytest.mark.benchmark(group="20 steps by one thread and by two, 1,024 crossings with 20,000 running vehicles")
+@pytest.mark.parametrize("how", ["step_many", "next_step"])
+def test_threads(how: str, made, benchmark, say) -> None:
+    """Both engines drive the same seconds in turn, so that a busy machine slows both; their tables stay equal."""
+    network = made(32, 600)
+    tables, plan = load_network(network.roadnet_file), light_plan(network)
+    engines = [Engine.from_files(tables, network.flow_files[0], thread_num=n) for n in (1, 2)]
+    for engine in engines:
+        drive(engine, plan, 1360)
+
+    def took_s(engine: Engine) -> float:
+        engine.set_phases(plan[int(engine.get_current_time()) // PHASE_S % len(plan)])
+        started_s = time.perf_counter()
+        if how == "step_many":
+            engine.step_many(PHASE_S)
+        else:
+            for _ in range(PHASE_S):
+                engine.next_step()
+        return time.perf_counter() - started_s
+
+    alone_s = [took_s(engines[0])]
+    together_s = []
+
+    def both() -> None:
+        together_s.append(took_s(engines[1]))
+        alone_s.append(took_s(engines[0]))
+
+    benchmark.pedantic(both, rounds=30)
+    ratio = float(np.median(np.array(alone_s[:-1]) / np.array(together_s)))
+    benchmark.extra_info.update(running=engines[0].get_vehicle_count(), ratio=ratio)
+    say(f"1,024 crossings, {engines[0].get_vehicle_count()} vehicles, two threads, {how}: {ratio:.2f} times the speed of one")
 
 
 @pytest.mark.benchmark(group="320 steps, data sets, after 1,200 s")

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from streetflow.engine.demand import Demand
 from streetflow.engine.flow_faults import find_flow_faults, warn_of_flow_faults, warn_of_oddities
 from streetflow.engine.start import add_free_slots, clear_run, initial_sizes, number_flows, seed_generator, step_kernel
+from streetflow.engine.team import checked_threads
 from streetflow.engine.tidy import tidy
 from streetflow.engine.trips import Trips, average_travel_time_s, read_trips
 from streetflow.engine.vehicles import Vehicles, vehicle_id
@@ -56,14 +57,12 @@ class EngineCore:
 
         Args:
             config_file: as CityFlow's, or its content as a JSON text; docs/cityflow-semantics.md has its fields.
-            thread_num: accepted, without effect.
+            thread_num: threads that step a large network together; no result depends on it.
 
         Raises:
             InputError: something is wrong with the input; it names file, place and fault.
         """
-        if whole_number(thread_num, "thread_num") < 1:
-            raise ValueError(f"thread_num must be at least 1, is {thread_num}")
-        config = load_config(config_file)
+        self._threads, config = checked_threads(thread_num), load_config(config_file)
         network = load_network(config.roadnet_file)
         self._construct(config, network, read_flows(config.flow_file, network.roadnet.road_index))
 
@@ -79,6 +78,7 @@ class EngineCore:
         rl_traffic_light: bool = True,
         lane_change: bool = False,
         accept_integral_floats: bool = False,
+        thread_num: int = 1,
     ) -> Self:
         """An engine without a config file.
 
@@ -91,6 +91,7 @@ class EngineCore:
             rl_traffic_light: the lights are set from outside; otherwise they run by their own plan.
             lane_change: vehicles change lanes.
             accept_integral_floats: read a startTime such as 5.0 as 5.
+            thread_num: threads that step a large network together; no result depends on it.
 
         Raises:
             InputError: something is wrong with the input; it names file, place and fault.
@@ -107,6 +108,7 @@ class EngineCore:
             lane_change=lane_change,
         )
         engine = cls.__new__(cls)
+        engine._threads = checked_threads(thread_num)
         if demand is None:
             demand = read_flows(config.flow_file, network.roadnet.road_index, accept_integral_floats)
         engine._construct(config, network, demand)
@@ -120,7 +122,7 @@ class EngineCore:
             check_phase_times(roadnet)
         self.flows = tuple(flows)
         self.demand = Demand(self.network, config.interval_s, config.lane_change)
-        self._step_kernel = step_kernel(config.lane_change)
+        self._step_kernel = step_kernel(config.lane_change, self._threads)
 
         self.lane_ids = roadnet.lane_ids
         self.lane_index = {name: i for i, name in enumerate(self.lane_ids)}
@@ -329,14 +331,14 @@ class EngineCore:
 
     def lane_speed_sums_mps(self) -> NDArray[np.float64]:
         """float64[lanes]: sum of the speeds of the vehicles on each lane."""
-        return self._measure(kernel_measure.lane_speed_sums, np.float64)
+        return self._measure(kernel_measure.lane_speed_sums)
 
     def lane_waiting_time_sums_s(self) -> NDArray[np.float64]:
         """float64[lanes]: sum over the vehicles on each lane of how long each has been slower than 0.1 m/s, s.
 
         The time is carried with a vehicle from lane to lane and is 0 for one that moves.
         """
-        return self._measure(kernel_measure.lane_waiting_times, np.float64)
+        return self._measure(kernel_measure.lane_waiting_times)
 
     @property
     def drivable_shapes(self) -> list[list[Point]]:
@@ -357,9 +359,8 @@ class EngineCore:
         kernel_vehicles.running_vehicles(*self.memory, *vehicles)
         return vehicles
 
-    def _measure(self, kernel: Any, dtype: Any) -> NDArray[Any]:
-        result = np.zeros(self._n_lanes, dtype)
-        kernel(*self.memory, result)
+    def _measure(self, kernel: Any) -> NDArray[np.float64]:
+        kernel(*self.memory, result := np.zeros(self._n_lanes))
         return result
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.engine.demand import Demand
+from streetflow.engine.team import TeamSteps, useful_threads
 from streetflow.engine.tidy import TIDY_STEPS
 from streetflow.kernels import step
 from streetflow.kernels import tables as t
@@ -85,10 +86,11 @@ def seed_generator(state: t.State, seed: int) -> None:
     state.counters[t.RNG_POSITION] = t.RNG_WORDS
 
 
-def step_kernel(lane_change: bool) -> Any:
-    """The compiled `step_many`; that of lane changing is loaded, or compiled, only where it is needed."""
+def step_kernel(lane_change: bool, thread_num: int) -> Any:
+    """The compiled `step_many`; those of lane changing (by one thread) and of a team are loaded only where they are needed."""
     if not lane_change:
-        return step.step_many
+        threads = useful_threads(thread_num)
+        return TeamSteps(step.step_many, threads) if threads > 1 else step.step_many
     from streetflow.kernels import lane_step
 
     return lane_step.step_many

@@ -10,7 +10,13 @@ import math
 
 from streetflow.kernels.bits import clear_bit, list_set_bits, set_bit
 from streetflow.kernels.car_following import TURNING_SPEED_MPS, greater, lesser, no_collision_root, stop_before
-from streetflow.kernels.crossing import ANNOUNCE_MARGIN_M, mark_announcing, yield_at_crossings
+from streetflow.kernels.crossing import (
+    ANNOUNCE_MARGIN_M,
+    clear_announcing,
+    mark_announcing,
+    mark_link,
+    yield_at_crossings,
+)
 from streetflow.kernels.index import index, kind_at
 from streetflow.kernels.jit import helper
 from streetflow.kernels.plan_ahead import go_on_as_planned
@@ -179,13 +185,29 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
 
     Returns (OK or FAULT_DEAD_END, number of movers). The lists aren't touched.
     """
+    n_occupied = list_set_bits(s.occupied, s.listed)
+    clear_announcing(s)
+    mark_announcing(s, 0, n_occupied, distance, mark_link)
+    stuck, n_movers = act_on(s, 0, n_occupied, 0, distance, speed, blocker, new_distance, new_speed, new_blocker)
+    if stuck >= 0:
+        s.counters[FAULT_SLOT] = stuck
+        return FAULT_DEAD_END, 0
+    return OK, n_movers
+
+
+@helper
+def act_on(  # type: ignore[no-untyped-def]
+    s, first, end, n_movers, distance, speed, blocker, new_distance, new_speed, new_blocker
+):
+    """Phase 5 for the vehicles on the drivables listed[first:end]; s.mover is filled from n_movers on.
+
+    Returns (the vehicle that comes to a dead end, or -1; where s.mover is filled to). It writes what belongs to these vehicles
+    and drivables alone, and reads old values alone: so several threads may do a part each.
+    """
     n_lanes = s.queue_head.size
     delta = s.reals[DELTA]
     step_done = s.counters[STEP] + 1
-    n_movers = 0
-    n_occupied = list_set_bits(s.occupied, s.listed)
-    mark_announcing(s, n_occupied, distance)
-    for i in range(n_occupied):
+    for i in range(first, end):
         drivable = index(s.listed[i])
         v = s.head[drivable]
         length = s.length[drivable]
@@ -264,8 +286,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
                 else:
                     d, at, to = go_on(s, d, s.path_index[v], following, length)
                 if at == DEAD_END:
-                    s.counters[FAULT_SLOT] = v
-                    return FAULT_DEAD_END, 0
+                    return v, n_movers
                 n_movers = note_mover(s, n_movers, v, at, drivable, to)
                 n_moving += w < WAITING_SPEED_MPS  # slow, but it doesn't wait here
             else:
@@ -273,7 +294,7 @@ def act(s, distance, speed, blocker, new_distance, new_speed, new_blocker):  # t
             new_distance[v] = d
             v = next_v
         s.n_waiting[drivable] = s.n_vehicles[drivable] - n_moving
-    return OK, n_movers
+    return -1, n_movers
 
 
 @helper

@@ -18,28 +18,38 @@ YIELD = 1
 
 
 @helper
-def mark_announcing(s: State, n_occupied: int, distance) -> None:  # type: ignore[no-untyped-def]
-    """Set the bits of the lane links that may announce a vehicle: a superset of those that do.
-
-    listed[:n_occupied] are the drivables that hold vehicles.
-    """
-    n_lanes = s.queue_head.size
+def clear_announcing(s: State) -> None:
+    """No lane link may announce a vehicle."""
     for w in range(s.announcing.size):
         s.announcing[w] = 0
-    for i in range(n_occupied):
+
+
+@helper
+def mark_link(s: State, link: int) -> None:
+    """Set the bit of a lane link that may announce a vehicle."""
+    s.announcing[index(s.bit_word[link])] |= s.bit_mask[link]
+
+
+@helper
+def mark_announcing(s: State, first: int, end: int, distance, mark) -> None:  # type: ignore[no-untyped-def]
+    """Set the bits of the lane links that may announce a vehicle: a superset of those that do.
+
+    listed[first:end] are drivables that hold vehicles. mark: `mark_link`, or what does the same.
+    """
+    n_lanes = s.queue_head.size
+    for i in range(first, end):
         lane = index(s.listed[i])
         if lane >= n_lanes:
-            link = lane - n_lanes
-            s.announcing[index(s.bit_word[link])] |= s.bit_mask[link]
+            mark(s, lane - n_lanes)
             continue
         following = s.following[index(s.head[lane])] - n_lanes
         if following >= 0 and s.is_open[following]:
-            s.announcing[index(s.bit_word[following])] |= s.bit_mask[following]
+            mark(s, following)
         v = index(s.tail[lane])
         if distance[v] < s.kinds[kind_at(s, v) + LENGTH] + ANNOUNCE_MARGIN_M:
             before = s.previous[v] - n_lanes
             if before >= 0:
-                s.announcing[index(s.bit_word[before])] |= s.bit_mask[before]
+                mark(s, before)
 
 
 @helper

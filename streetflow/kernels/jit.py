@@ -77,6 +77,13 @@ def helper(function: _F) -> _F:
     return compiled
 
 
+def subroutine(function: _F) -> _F:
+    """Compile a function that kernels call, without copying it into each: for large ones that are called seldom."""
+    options = {name: value for name, value in _HELPER_OPTIONS.items() if name != "forceinline"}
+    compiled: _F = njit(**options, **_OPTIONS)(function)
+    return compiled
+
+
 def entry_point(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that Python calls; the machine code is kept on disk, if a folder for it can be written to."""
     folder = Path(function.__code__.co_filename).parent

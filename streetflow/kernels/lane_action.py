@@ -24,7 +24,7 @@ from streetflow.kernels.action import (
 )
 from streetflow.kernels.bits import list_set_bits
 from streetflow.kernels.car_following import greater, lesser, no_collision_root
-from streetflow.kernels.crossing import mark_announcing
+from streetflow.kernels.crossing import clear_announcing, mark_announcing, mark_link
 from streetflow.kernels.index import kind_at
 from streetflow.kernels.jit import helper
 from streetflow.kernels.lane_change import braking_distance
@@ -159,7 +159,8 @@ def act_changing(s, n_planners, distance, speed, blocker, new_distance, new_spee
     delta = s.reals[DELTA]
     step_done = s.counters[STEP] + 1
     n_occupied = list_set_bits(s.occupied, s.listed)
-    mark_announcing(s, n_occupied, distance)
+    clear_announcing(s)
+    mark_announcing(s, 0, n_occupied, distance, mark_link)
     want_speeds(s, n_occupied, distance, speed, blocker, new_speed, new_blocker)
     drive_pairs(s, n_planners, distance, speed, new_speed)
     n_movers = 0

@@ -101,7 +101,13 @@ def record_trip(s: State, v: int, step: int) -> None:
 @helper
 def find_leaders(s, distance):  # type: ignore[no-untyped-def]
     """Phase 8, for the first vehicle of every list; all others follow the one before them in the list."""
-    for i in range(list_set_bits(s.occupied, s.listed)):
+    find_leaders_on(s, 0, list_set_bits(s.occupied, s.listed), distance)
+
+
+@helper
+def find_leaders_on(s, first, end, distance):  # type: ignore[no-untyped-def]
+    """`find_leaders` on the drivables listed[first:end]. It writes what belongs to their first vehicles alone."""
+    for i in range(first, end):
         drivable = index(s.listed[i])
         find_leader(s, index(s.head[drivable]), drivable, distance)
 

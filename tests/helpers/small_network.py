@@ -155,3 +155,18 @@ def line(length_m: float = 1000.0, n_arms: int = 1, exit_m: float = 30.0) -> Any
     }  # fmt: skip
     virtual = [{"id": name, "point": {"x": x, "y": y}, "virtual": True, "roads": []} for name, (x, y) in ends.items()]
     return {"intersections": [mid, *virtual], "roads": roads}
+
+
+def dead_end() -> Any:
+    """Lane 1's link to the second road is taken away where lane 0's leads on to a lane without a path onwards."""
+    roadnet = grid(2, 1)
+    for intersection in roadnet["intersections"]:
+        if intersection["id"] == "i_1_0":
+            for link in intersection["roadLinks"]:
+                if link["startRoad"] == "r_0_0_0" and link["type"] == "go_straight":
+                    link["laneLinks"] = [x for x in link["laneLinks"] if x["startLaneIndex"] == 0]
+        if intersection["id"] == "i_0_0":
+            for link in intersection["roadLinks"]:
+                if link["startRoad"] == "r_-1_0_0" and link["type"] == "go_straight":
+                    link["laneLinks"] = [x for x in link["laneLinks"] if x["startLaneIndex"] == x["endLaneIndex"]]
+    return roadnet

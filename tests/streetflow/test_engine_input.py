@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from streetflow import Engine, InputError
 from streetflow.errors import InputWarning, StepError
 from streetflow.roadnet.json_reader import number_from_token, read_json
-from tests.helpers.small_network import CAR, grid, write
+from tests.helpers.small_network import CAR, dead_end, grid, write
 
 ROADNET = grid()
 CROSSING = next(i for i, x in enumerate(ROADNET["intersections"]) if not x["virtual"])
@@ -297,21 +297,6 @@ def test_invalid_routes_are_warned_of_and_dropped_but_draw(tmp_path: Path) -> No
     engine.reset(seed=True)  # dropped flows aren't revived
     engine.next_step()
     assert state.priority[state.status > 0].tolist() == [draws[0]]
-
-
-def dead_end() -> Any:
-    """Lane 1's link to the second road is taken away where lane 0's leads on to a lane without a path onwards."""
-    roadnet = copy.deepcopy(grid(2, 1))
-    for intersection in roadnet["intersections"]:
-        if intersection["id"] == "i_1_0":
-            for link in intersection["roadLinks"]:
-                if link["startRoad"] == "r_0_0_0" and link["type"] == "go_straight":
-                    link["laneLinks"] = [x for x in link["laneLinks"] if x["startLaneIndex"] == 0]
-        if intersection["id"] == "i_0_0":
-            for link in intersection["roadLinks"]:
-                if link["startRoad"] == "r_-1_0_0" and link["type"] == "go_straight":
-                    link["laneLinks"] = [x for x in link["laneLinks"] if x["startLaneIndex"] == x["endLaneIndex"]]
-    return roadnet
 
 
 def test_dead_end_is_warned_of_and_stops_the_step_in_which_a_vehicle_gets_there(tmp_path: Path) -> None:
