@@ -131,7 +131,8 @@ def test_threads(how: str, made, benchmark, say) -> None:
     """Both engines drive the same seconds in turn, so that a busy machine slows both; their tables stay equal."""
     network = made(32, 600)
     tables, plan = load_network(network.roadnet_file), light_plan(network)
-    engines = [Engine.from_files(tables, network.flow_files[0], thread_num=n) for n in (1, 2)]
+    engines = [Engine.from_files(tables, network.flow_files[0]) for _ in range(2)]
+    engines[1].use_threads(2)
     for engine in engines:
         drive(engine, plan, 1360)
 

@@ -17,12 +17,11 @@ from streetflow.engine.start import add_free_slots, clear_run, initial_sizes, nu
 from streetflow.engine.team import checked_threads
 from streetflow.engine.tidy import tidy
 from streetflow.engine.trips import Trips, average_travel_time_s, read_trips
-from streetflow.engine.vehicles import Vehicles, vehicle_id
+from streetflow.engine.vehicles import vehicle_id
 from streetflow.errors import StepError, whole_number
 from streetflow.kernels import measure as kernel_measure
 from streetflow.kernels import step as kernel_step
 from streetflow.kernels import tables as t
-from streetflow.kernels import vehicles as kernel_vehicles
 from streetflow.roadnet.config import Config, check_interval, load_config
 from streetflow.roadnet.flow import Flow, read_flows
 from streetflow.roadnet.network_tables import NetworkTables, lane_segments, load_network
@@ -62,9 +61,11 @@ class EngineCore:
         Raises:
             InputError: something is wrong with the input; it names file, place and fault.
         """
-        self._threads, config = checked_threads(thread_num), load_config(config_file)
+        checked_threads(thread_num)
+        config = load_config(config_file)
         network = load_network(config.roadnet_file)
         self._construct(config, network, read_flows(config.flow_file, network.roadnet.road_index))
+        self.use_threads(thread_num)
 
     @classmethod
     def from_files(
@@ -78,7 +79,6 @@ class EngineCore:
         rl_traffic_light: bool = True,
         lane_change: bool = False,
         accept_integral_floats: bool = False,
-        thread_num: int = 1,
     ) -> Self:
         """An engine without a config file.
 
@@ -91,7 +91,6 @@ class EngineCore:
             rl_traffic_light: the lights are set from outside; otherwise they run by their own plan.
             lane_change: vehicles change lanes.
             accept_integral_floats: read a startTime such as 5.0 as 5.
-            thread_num: threads that step a large network together; no result depends on it.
 
         Raises:
             InputError: something is wrong with the input; it names file, place and fault.
@@ -108,7 +107,6 @@ class EngineCore:
             lane_change=lane_change,
         )
         engine = cls.__new__(cls)
-        engine._threads = checked_threads(thread_num)
         if demand is None:
             demand = read_flows(config.flow_file, network.roadnet.road_index, accept_integral_floats)
         engine._construct(config, network, demand)
@@ -122,7 +120,7 @@ class EngineCore:
             check_phase_times(roadnet)
         self.flows = tuple(flows)
         self.demand = Demand(self.network, config.interval_s, config.lane_change)
-        self._step_kernel = step_kernel(config.lane_change, self._threads)
+        self._step_kernel = step_kernel(config.lane_change)
 
         self.lane_ids = roadnet.lane_ids
         self.lane_index = {name: i for i, name in enumerate(self.lane_ids)}
@@ -168,6 +166,14 @@ class EngineCore:
         self.state: t.State = self._tables.state
 
     # ------------------------------------------------------------------ steps
+
+    def use_threads(self, thread_num: int) -> None:
+        """From now on, let so many threads step a large network together, but no more than there are cores.
+
+        Args:
+            thread_num: 1 or more; no result depends on it. Where vehicles change lanes, one thread steps.
+        """
+        self._step_kernel = step_kernel(self.config.lane_change, checked_threads(thread_num))
 
     def next_step(self) -> None:
         """Simulate one step of `interval` seconds. StepError if a vehicle comes to a dead end of its route."""
@@ -344,20 +350,6 @@ class EngineCore:
     def drivable_shapes(self) -> list[list[Point]]:
         """The centre line of each drivable, m: all lanes, then all lane links."""
         return self.network.lane_shapes + self.network.link_shapes
-
-    def drivers(self, least_status: int = t.RUNNING) -> NDArray[np.intp]:
-        """The slots of the vehicles without shadows: a vehicle that changes lanes counts once.
-
-        Args:
-            least_status: RUNNING, or a lower one of `streetflow.kernels.tables` for those that haven't entered, too.
-        """
-        return np.flatnonzero((self.state.status >= least_status) & (self.state.role != t.SHADOW))
-
-    def running_vehicles(self) -> Vehicles:
-        """Every single running vehicle, as fresh arrays: drivable by drivable, front first."""
-        vehicles = Vehicles.empty(int(self.state.counters[t.N_RUNNING]))
-        kernel_vehicles.running_vehicles(*self.memory, *vehicles)
-        return vehicles
 
     def _measure(self, kernel: Any) -> NDArray[np.float64]:
         kernel(*self.memory, result := np.zeros(self._n_lanes))

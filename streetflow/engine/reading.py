@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streetflow.engine.core import EngineCore
 from streetflow.engine.directory import Directory, Readings, drivers_of
 from streetflow.engine.trips import std_travel_time_s
-from streetflow.engine.vehicles import VehicleTable, id_of_number
+from streetflow.engine.vehicles import Vehicles, VehicleTable, id_of_number
 from streetflow.errors import UnknownVehicleError
 from streetflow.kernels import directory as kernel_directory
 from streetflow.kernels import tables as t
@@ -170,6 +170,20 @@ class ReadingEngine(EngineCore):
         return name
 
     # ------------------------------------------------------------------ by number
+
+    def drivers(self, least_status: int = t.RUNNING) -> NDArray[np.intp]:
+        """The slots of the vehicles without shadows: a vehicle that changes lanes counts once.
+
+        Args:
+            least_status: RUNNING, or a lower one of `streetflow.kernels.tables` for those that haven't entered, too.
+        """
+        return np.flatnonzero((self.state.status >= least_status) & (self.state.role != t.SHADOW))
+
+    def running_vehicles(self) -> Vehicles:
+        """Every single running vehicle, as fresh arrays: drivable by drivable, front first."""
+        vehicles = Vehicles.empty(int(self.state.counters[t.N_RUNNING]))
+        kernel_vehicles.running_vehicles(*self.memory, *vehicles)
+        return vehicles
 
     def vehicle_table(self) -> VehicleTable:
         """Every running vehicle and what can be read of it, as fresh arrays: drivable by drivable, front first.

@@ -86,7 +86,7 @@ def seed_generator(state: t.State, seed: int) -> None:
     state.counters[t.RNG_POSITION] = t.RNG_WORDS
 
 
-def step_kernel(lane_change: bool, thread_num: int) -> Any:
+def step_kernel(lane_change: bool, thread_num: int = 1) -> Any:
     """The compiled `step_many`; those of lane changing (by one thread) and of a team are loaded only where they are needed."""
     if not lane_change:
         threads = useful_threads(thread_num)
