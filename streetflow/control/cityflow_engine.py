@@ -21,7 +21,6 @@ from streetflow.engine.trips import Trips
 from streetflow.engine.vehicles import Vehicles, vehicle_numbers
 from streetflow.errors import InputError, whole_number
 from streetflow.roadnet.flow import read_flows
-from streetflow.roadnet.geometry import polyline_length
 from streetflow.roadnet.network_tables import NetworkTables
 from streetflow.roadnet.reader import Point
 
@@ -47,8 +46,8 @@ class CityFlowEngine:
         self.intersection_index = {name: i for i, name in enumerate(self.intersection_ids)}
         limits = [limit for road in roadnet.roads for limit in road.lane_max_speeds_mps]
         self.lane_max_speed_mps = np.array(limits, np.float64)
-        self.lane_length_m = np.array([polyline_length(shape) for shape in network.lane_shapes], np.float64)
-        self.drivable_shapes: list[list[Point]] = network.lane_shapes + network.link_shapes
+        self.lane_length_m = network.lane_shapes.length_m
+        self.drivable_shapes: list[list[Point]] = list(network.lane_shapes + network.link_shapes)
         self._drivable_index = {name: i for i, name in enumerate((*self.lane_ids, *network.link_ids))}
         self._phase_counts = np.array([len(each.phases) for each in roadnet.intersections], np.int32)
 

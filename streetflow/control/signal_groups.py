@@ -118,7 +118,7 @@ def _plan(network: NetworkTables, number: int, first_link: int, rules: SignalRul
     group_of = {road_link: g for g, road_links in enumerate(members.values()) for road_link in road_links}
     touching = {
         (min(group_of[a], group_of[b]), max(group_of[a], group_of[b]))
-        for a, b in _touching(read, network.link_shapes[first_link:])
+        for a, b in _touching(read, list(network.link_shapes[first_link:]))
         if group_of[a] != group_of[b]
     }
     links = [(group_of[number], link) for number, road_link in enumerate(read.road_links) for link in road_link.lane_links]

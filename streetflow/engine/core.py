@@ -349,7 +349,7 @@ class EngineCore:
     @property
     def drivable_shapes(self) -> list[list[Point]]:
         """The centre line of each drivable, m: all lanes, then all lane links."""
-        return self.network.lane_shapes + self.network.link_shapes
+        return list(self.network.lane_shapes + self.network.link_shapes)
 
     def _measure(self, kernel: Any) -> NDArray[np.float64]:
         kernel(*self.memory, result := np.zeros(self._n_lanes))

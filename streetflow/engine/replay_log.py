@@ -19,7 +19,6 @@ from streetflow.kernels.decimal_text import powers_of_ten
 from streetflow.kernels.replay import LONGEST_VEHICLE, write_vehicles
 from streetflow.roadnet.flow import VehicleKind
 from streetflow.roadnet.network_tables import NetworkTables
-from streetflow.roadnet.polylines import Polylines
 
 _BLOCK_BYTES = 16384  # lines go to the file in blocks of about this size; a block is of whole lines
 
@@ -39,7 +38,7 @@ class ReplayLog:
         self._key: Path | None = None
         write_whole(roadnet_log_file, json.dumps(roadnet_log(network)))
         self.open(replay_log_file)
-        shapes = Polylines.of([*network.lane_shapes, *network.link_shapes])
+        shapes = network.lane_shapes + network.link_shapes
         self._shapes = shapes.first, shapes.x, shapes.y, shapes.segment_m, shapes.angle_rad
         self._powers = powers_of_ten()
         self._endings = _Endings(kinds)

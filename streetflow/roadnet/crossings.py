@@ -10,7 +10,7 @@ import numpy as np
 from streetflow.kernels.polyline_crossings import find_crossings
 from streetflow.roadnet.reader import Point
 
-_SMALL_SORT = 16
+SMALL_SORT = 16
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def sort_like_libstdcxx(items: list[Crossing]) -> None:
 
 
 def _introsort(items: list[Crossing], first: int, last: int) -> None:
-    while last - first > _SMALL_SORT:
+    while last - first > SMALL_SORT:
         _median_to_front(items, first, first + 1, first + (last - first) // 2, last - 1)
         cut = _partition(items, first + 1, last, items[first].own_m)
         _introsort(items, cut, last)

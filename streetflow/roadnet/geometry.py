@@ -153,37 +153,3 @@ def curve(start_lane: Sequence[Point], end_lane: Sequence[Point], w1: float, w2:
         p1, p2, p3 = _lerp(s, m1, t), _lerp(m1, m2, t), _lerp(m2, e, t)
         points.append(_lerp(_lerp(p1, p2, t), _lerp(p2, p3, t), t))
     return points
-
-
-def roadnet_link_shapes(roadnet: Roadnet) -> list[list[Point]]:
-    """The points of every lane link, by lane link number (intersection, road link, lane link, as read)."""
-    uncut: dict[int, list[list[Point]]] = {}
-
-    def uncut_lane(lane: int) -> list[Point]:
-        number = roadnet.lane_road[lane]
-        if number not in uncut:
-            uncut[number] = lane_shapes(roadnet.roads[number])
-        return uncut[number][lane - roadnet.roads[number].first_lane]
-
-    def known_width(intersection: int, reading: int) -> float:
-        return roadnet.intersections[intersection].width_m if intersection <= reading else 0.0
-
-    shapes: list[list[Point]] = []
-    for reading, intersection in enumerate(roadnet.intersections):
-        for i, road_link in enumerate(intersection.road_links):
-            start_road, end_road = roadnet.roads[road_link.start_road], roadnet.roads[road_link.end_road]
-            for j, link in enumerate(road_link.lane_links):
-                place = f"intersections[{reading}].roadLinks[{i}].laneLinks[{j}]"
-                try:
-                    shape = list(link.points) or curve(
-                        uncut_lane(link.start_lane),
-                        uncut_lane(link.end_lane),
-                        known_width(start_road.end_intersection, reading),
-                        known_width(end_road.start_intersection, reading),
-                    )
-                except ZeroDivisionError:
-                    raise InputError(roadnet.file, place, "a segment of its lanes has length 0") from None
-                if not polyline_length(shape) < math.inf:
-                    raise InputError(roadnet.file, place, "its length isn't finite")
-                shapes.append(shape)
-    return shapes

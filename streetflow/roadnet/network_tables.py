@@ -6,7 +6,6 @@ import math
 import os
 import threading
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from streetflow.errors import InputError
 from streetflow.kernels.tables import WORD_BITS, State
-from streetflow.roadnet.crossings import Crossing, intersection_crossings
-from streetflow.roadnet.geometry import (
-    LANE_LINK_SPEED_LIMIT_MPS,
-    polyline_length,
-    roadnet_lane_shapes,
-    roadnet_link_shapes,
-)
+from streetflow.roadnet.crossing_columns import crossing_columns
+from streetflow.roadnet.geometry import LANE_LINK_SPEED_LIMIT_MPS, polyline_length, roadnet_lane_shapes
+from streetflow.roadnet.link_shapes import roadnet_link_shapes
 from streetflow.roadnet.oddities import Oddity, roadnet_oddities
-from streetflow.roadnet.reader import LaneLink, Point, RoadLink, Roadnet, read_roadnet
+from streetflow.roadnet.polylines import Polylines
+from streetflow.roadnet.reader import LaneLink, RoadLink, Roadnet, read_roadnet
 from streetflow.roadnet.routing import Router
 
 SEGMENT_M = 70.0  # lanes are cut into segments of at most this length for lane changing
@@ -36,8 +32,8 @@ class NetworkTables:
     file: Path  # absolute
     roadnet: Roadnet
     router: Router
-    lane_shapes: list[list[Point]]
-    link_shapes: list[list[Point]]
+    lane_shapes: Polylines
+    link_shapes: Polylines
     links: list[tuple[int, RoadLink, LaneLink]]  # intersection, road link, lane link
     sizes: dict[str, int]
     arrays: dict[str, NDArray[np.generic]]  # by field name of State
@@ -92,9 +88,9 @@ def _prefix(counts: list[int]) -> NDArray[np.int32]:
 
 
 def _build(roadnet: Roadnet, file: Path) -> NetworkTables:
-    lane_shapes = roadnet_lane_shapes(roadnet)
+    lane_shapes = Polylines.of(roadnet_lane_shapes(roadnet))
     link_shapes = roadnet_link_shapes(roadnet)
-    lane_lengths = [polyline_length(shape) for shape in lane_shapes]
+    lane_lengths, link_lengths = lane_shapes.length_m, link_shapes.length_m
     n_lanes, n_links = len(lane_shapes), len(link_shapes)
     links = [
         (i, road_link, lane_link)
@@ -113,11 +109,11 @@ def _build(roadnet: Roadnet, file: Path) -> NetworkTables:
         "beside_first": [int(link_first[i]) for i, _, _ in links],
         "word_first": [i * n_words for i, _, _ in links],
     }
-    crossings = _crossing_columns(link_shapes, link_first, n_words)
+    crossings = crossing_columns(link_shapes, link_first, n_words)
     ints |= {name: crossings[name] for name in ("conflicts", "crossing_first", "crossing_rank")}
     speed_limits = [v for road in roadnet.roads for v in road.lane_max_speeds_mps]
     reals: dict[str, ArrayLike] = {
-        "length": lane_lengths + [polyline_length(shape) for shape in link_shapes],
+        "length": np.concatenate((lane_lengths, link_lengths)),
         "lane_width": [width for road in roadnet.roads for width in road.lane_widths_m],
         "speed_limit": speed_limits + [LANE_LINK_SPEED_LIMIT_MPS] * n_links,
         "crossing_m": crossings["crossing_m"],
@@ -129,14 +125,14 @@ def _build(roadnet: Roadnet, file: Path) -> NetworkTables:
     return NetworkTables(
         file=file,
         roadnet=roadnet,
-        router=Router(roadnet, lane_lengths),
+        router=Router(roadnet, lane_lengths.tolist()),
         lane_shapes=lane_shapes,
         link_shapes=link_shapes,
         links=links,
         sizes=_sizes(arrays, n_lanes, n_links, len(roadnet.intersections), n_words),
         arrays=arrays,
         link_ids=tuple(link_ids),
-        oddities=roadnet_oddities(roadnet, link_shapes),
+        oddities=roadnet_oddities(roadnet, link_lengths.tolist()),
     )
 
 
@@ -164,33 +160,6 @@ def _conflict_bits(links: _Links, link_first: NDArray[np.int32], n_words: int) -
     return {
         "bit_word": [i * n_words + bit // WORD_BITS for bit, (i, _, _) in zip(own, links, strict=True)],
         "bit_mask": [1 << bit % WORD_BITS for bit in own],
-    }
-
-
-def _crossing_columns(link_shapes: list[list[Point]], link_first: NDArray[np.int32], n_words: int) -> dict[str, ArrayLike]:
-    """By lane link, which others cross it and where; lane links of one shape share their rows."""
-    crossings: list[list[Crossing]] = []
-    for first, end in pairwise(link_first):
-        crossings += intersection_crossings(link_shapes[first:end])
-    conflicts = np.zeros((len(link_shapes), n_words), np.int32)
-    crossing_rank: list[int] = []
-    crossing_m: list[float] = []
-    crossing_first: list[int] = []
-    first_of_equal: dict[tuple[tuple[int, float, float], ...], int] = {}
-    for k, of_link in enumerate(crossings):
-        ranked = sorted(enumerate(of_link), key=lambda each: each[1].other_link)
-        for _, crossing in ranked:
-            conflicts[k, crossing.other_link // WORD_BITS] |= 1 << crossing.other_link % WORD_BITS
-        rows = tuple((rank, crossing.own_m, crossing.other_m) for rank, crossing in ranked)
-        crossing_first.append(first_of_equal.setdefault(rows, len(crossing_rank)))
-        if crossing_first[-1] == len(crossing_rank):
-            crossing_rank += [rank for rank, _, _ in rows]
-            crossing_m += [distance for _, *pair in rows for distance in pair]
-    return {
-        "conflicts": conflicts.ravel(),
-        "crossing_first": crossing_first,
-        "crossing_rank": crossing_rank,
-        "crossing_m": crossing_m,
     }
 
 

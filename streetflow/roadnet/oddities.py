@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from streetflow.roadnet.geometry import polyline_length
-from streetflow.roadnet.reader import TURN_RANKS, UNKNOWN_RANK, Point, Roadnet
+from streetflow.roadnet.reader import TURN_RANKS, UNKNOWN_RANK, Roadnet
 
 
 class Oddity(NamedTuple):
@@ -18,10 +17,10 @@ class Oddity(NamedTuple):
     text: str
 
 
-def roadnet_oddities(roadnet: Roadnet, link_shapes: Sequence[Sequence[Point]]) -> tuple[Oddity, ...]:
-    """All oddities of its movements and their lane links. link_shapes: by lane link number."""
+def roadnet_oddities(roadnet: Roadnet, link_lengths_m: Sequence[float]) -> tuple[Oddity, ...]:
+    """All oddities of its movements and their lane links. link_lengths_m: by lane link number."""
     oddities: list[Oddity] = []
-    shapes = iter(link_shapes)
+    lengths_m = iter(link_lengths_m)
     for number, intersection in enumerate(roadnet.intersections):
         for i, road_link in enumerate(intersection.road_links):
             place = f"intersections[{number}].roadLinks[{i}]"
@@ -30,8 +29,11 @@ def roadnet_oddities(roadnet: Roadnet, link_shapes: Sequence[Sequence[Point]]) -
                 fault = f"isn't one of {known}: it yields to all movements of these types"
                 oddities.append(Oddity("movements of an unknown type", f"{place}.type", fault))
             for j, lane_link in enumerate(road_link.lane_links):
+                is_point = next(lengths_m) == 0.0
+                if not (is_point or lane_link.points):
+                    continue
                 at = f"{place}.laneLinks[{j}]"
-                if polyline_length(next(shapes)) == 0.0:
+                if is_point:
                     oddities.append(Oddity("lane links of length 0", at, "its end lane begins where its start lane ends"))
                     continue
                 for k, (one, other) in enumerate(pairwise(lane_link.points), 1):

@@ -10,6 +10,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from streetflow.kernels.shapes import polyline_lengths
 from streetflow.roadnet.reader import Point
 
 
@@ -33,6 +34,11 @@ class Polylines(Sequence[list[Point]]):
         points = np.array([point for shape in shapes for point in shape], np.float64).reshape(-1, 2)
         return cls(first, np.ascontiguousarray(points[:, 0]), np.ascontiguousarray(points[:, 1]))
 
+    def __add__(self, other: Polylines) -> Polylines:
+        """These, then the others."""
+        first = np.concatenate((self.first, self.first[-1] + other.first[1:]))
+        return Polylines(first, np.concatenate((self.x, other.x)), np.concatenate((self.y, other.y)))
+
     def __len__(self) -> int:
         return self.first.size - 1
 
@@ -52,6 +58,13 @@ class Polylines(Sequence[list[Point]]):
         number = range(len(self))[which]  # IndexError where there is none
         points = slice(self.first[number], self.first[number + 1])
         return list(zip(self.x[points].tolist(), self.y[points].tolist(), strict=True))
+
+    @cached_property
+    def length_m(self) -> NDArray[np.float64]:
+        """float64[polylines]: the sum of each one's segments, from its first point on."""
+        length = np.empty(len(self))
+        polyline_lengths(self.first, self.x, self.y, length)
+        return length
 
     @cached_property
     def segment_m(self) -> NDArray[np.float64]:
