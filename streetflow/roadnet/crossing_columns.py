@@ -24,14 +24,7 @@ def crossing_columns(shapes: Polylines, link_first: NDArray[np.int32], n_words: 
     """
     link, other_link, own_m, other_m = _all_crossings(shapes, link_first)
     first = np.searchsorted(link, np.arange(len(shapes) + 1))  # link is in ascending order
-    rank = np.empty(link.size, np.int64)
-    order = np.lexsort((own_m, link))  # stable, as CityFlow's sort is for up to 16 crossings; it goes wrong for no others
-    rank[order] = np.arange(link.size) - first[link[order]]
-    for k in _sorted_otherwise(first, own_m):
-        rows = slice(first[k], first[k + 1])
-        crossings = [Crossing(own, at, 0.0) for at, own in enumerate(own_m[rows].tolist())]
-        sort_like_libstdcxx(crossings)
-        rank[first[k] + np.array([crossing.other_link for crossing in crossings])] = np.arange(len(crossings))
+    rank = _ranks(link, first, own_m)
     by_other = np.lexsort((other_link, link))
     conflicts = np.zeros((len(shapes), n_words), np.int32)
     np.add.at(conflicts, (link, other_link // WORD_BITS), np.int32(1) << (other_link % WORD_BITS).astype(np.int32))
@@ -70,10 +63,28 @@ def _both(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
     return np.stack((one, other), axis=1).ravel()
 
 
-def _sorted_otherwise(first: NDArray[np.int64], own_m: NDArray[np.float64]) -> list[int]:
-    """The lane links with so many crossings that CityFlow's sort isn't stable, where two are at one distance."""
-    many = np.flatnonzero(np.diff(first) > SMALL_SORT)
-    return [int(k) for k in many if np.unique(own_m[first[k] : first[k + 1]]).size < first[k + 1] - first[k]]
+def _ranks(link: NDArray[np.int64], first: NDArray[np.int64], own_m: NDArray[np.float64]) -> NDArray[np.int64]:
+    """int64[crossings]: rank along its lane link, 0 is met first; in CityFlow's order where two are at one distance."""
+    order = np.lexsort((own_m, link))  # stable, as CityFlow's sort is for few crossings
+    rank = np.empty(link.size, np.int64)
+    rank[order] = np.arange(link.size) - first[link[order]]
+    is_new = np.ones(link.size, bool)
+    is_new[1:] = (own_m[order][1:] != own_m[order][:-1]) | (link[order][1:] != link[order][:-1])
+    n_values = np.bincount(link[order][is_new], minlength=first.size - 1)
+    place = np.empty(link.size, np.int32)  # equal for equal distances
+    place[order] = np.cumsum(is_new)
+    known: dict[bytes, NDArray[np.int64]] = {}
+    counts = np.diff(first)
+    for k in np.flatnonzero((counts > SMALL_SORT) & (n_values < counts)):
+        rows = slice(first[k], first[k + 1])
+        of_link = place[rows] - place[rows].min()
+        key = of_link.tobytes()
+        if key not in known:
+            crossings = [Crossing(at, number, 0.0) for number, at in enumerate(of_link.tolist())]
+            sort_like_libstdcxx(crossings)
+            known[key] = np.argsort([crossing.other_link for crossing in crossings])
+        rank[rows] = known[key]
+    return rank
 
 
 def _shared_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from streetflow.errors import Problems
 from streetflow.roadnet.cursor import Cursor
-from streetflow.roadnet.json_reader import read_json
+from streetflow.roadnet.json_reader import array_elements, read_json
 
 # JSON name, least value (None: any), whether the least value itself is allowed
 _VEHICLE_FIELDS = {
@@ -102,11 +103,37 @@ def _sha256(path: str | Path) -> bytes | None:
 
 
 def _parse(path: str | Path, road_index: Mapping[str, int], accept_integral_floats: bool) -> tuple[Flow, ...]:
+    plain = _parse_plain(path, road_index)
+    if plain is not None:
+        return plain
     root = Cursor(read_json(path), path)
     problems = Problems(path)
     kinds, routes = _Seen(vehicle_kind), _Seen(lambda route: _anchors(route, road_index))
     flows = [problems.take(_flow, cursor, kinds, routes, accept_integral_floats) for cursor in root.items()]
     problems.raise_if_any()
+    return tuple(flows)
+
+
+def _parse_plain(path: str | Path, road_index: Mapping[str, int]) -> tuple[Flow, ...] | None:
+    """What `_flow` reads, in a fraction of the time and memory; None where anything isn't as it should be."""
+    kinds: dict[tuple[object, ...], VehicleKind] = {}
+    routes: dict[tuple[int, ...], tuple[int, ...]] = {}  # equal ones are kept once
+    flows = []
+    try:
+        for value in array_elements(path):
+            vehicle, route, interval = value["vehicle"], value["route"], value["interval"]
+            start, end = value.get("startTime", 0), value.get("endTime", -1)
+            key = *vehicle.values(), *vehicle, *map(type, vehicle.values())
+            kind = kinds.get(key)
+            if kind is None:
+                kind = kinds[key] = vehicle_kind(Cursor(vehicle, path))
+            anchors = tuple(map(road_index.__getitem__, route))
+            plain = type(route) is list and anchors and type(interval) in (int, float) and type(start) is type(end) is int
+            if not (plain and 1 <= interval < math.inf and -_INT32 <= start <= _INT32 and -_INT32 <= end <= _INT32):
+                return None
+            flows.append(Flow(kind, routes.setdefault(anchors, anchors), float(interval), start, end))
+    except (ValueError, OverflowError, RecursionError, KeyError, TypeError, AttributeError):
+        return None
     return tuple(flows)
 
 

@@ -7,6 +7,8 @@ whole simulations. The rules of `number_from_token` are those of docs/cityflow-s
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from math import isinf
 from pathlib import Path
 from typing import Any
@@ -95,7 +97,9 @@ class _Reader:
     def real(self, token: str) -> float:
         value = self.known.get(token)
         if value is None:
-            value = self.known[token] = number_from_token(token)
+            # Up to 15 digits, what CityFlow does is one exact division: the correctly rounded double.
+            short = len(token) <= 16 and "e" not in token and "E" not in token
+            value = self.known[token] = float(token) if short else number_from_token(token)
         return value
 
     def integer(self, token: str) -> int | float:
@@ -156,6 +160,46 @@ def read_json(path: str | Path, exact: bool = False) -> Any:
     exact: numbers are correctly rounded, as Python writes and reads them, not as CityFlow reads them.
     """
     return parse_json(read_text(path), path, exact)
+
+
+def array_elements(path: str | Path) -> Iterator[Any]:
+    """The elements of the array that a JSON file holds, one after the other, so that no more than one needs memory.
+
+    Raises:
+        ValueError, OverflowError, RecursionError: it isn't an array, or not JSON; `read_json` says what is wrong.
+    """
+    text, reader = read_text(path), _Reader()
+    decoder = json.JSONDecoder(
+        parse_float=reader.real,
+        parse_int=reader.integer,
+        parse_constant=reader.constant,
+        object_pairs_hook=reader.members,
+    )
+    at = _skip_space(text, 0)
+    if text[at : at + 1] != "[":
+        raise ValueError("not an array")
+    at = _skip_space(text, at + 1)
+    separator = ","
+    if text[at : at + 1] == "]":
+        separator = "]"
+        at += 1
+    while separator == ",":
+        element, at = decoder.raw_decode(text, at)
+        yield element
+        at = _skip_space(text, at)
+        separator = text[at : at + 1]
+        at = _skip_space(text, at + 1)
+    if separator != "]" or _skip_space(text, at) != len(text):
+        raise ValueError("not an array")
+
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def _skip_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None
+    return found.end()
 
 
 def parse_json(text: str, path: str | Path, exact: bool = False) -> Any:

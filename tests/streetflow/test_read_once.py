@@ -69,13 +69,13 @@ def test_what_is_no_id(name: str) -> None:
 def test_a_demand_is_parsed_once_for_all_that_run_on_it(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     """And anew where its content has changed, even in the same instant and to the same length, or is read by other rules."""
     parsed: list[str] = []
-    read_json = flow_file.read_json
+    array_elements = flow_file.array_elements
 
     def counting(path: str | Path) -> Any:
         parsed.append(Path(path).name)
-        return read_json(path)
+        return array_elements(path)
 
-    monkeypatch.setattr(flow_file, "read_json", counting)
+    monkeypatch.setattr(flow_file, "array_elements", counting)
     monkeypatch.setattr(flow_file, "_last", None)
     roads, file = reader.read_roadnet(network.roadnet_file).road_index, network.flow_files[0]
     first = flow_file.read_flows(file, roads)
