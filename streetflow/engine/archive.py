@@ -22,7 +22,7 @@ from streetflow.roadnet.flow import VehicleKind
 from streetflow.roadnet.json_reader import read_json
 
 _FORMAT = "streetflow-archive"
-_VERSION = 4
+_VERSION = 5
 # What a step changes. Not in it, as in CityFlow: which flows were dropped, the numbering of pushed vehicles.
 _FIXED_SIZE = (
     "counters", "reals", "rng", "head", "tail", "n_vehicles", "n_waiting", "arrival_step", "arrival_after", "queue_head",

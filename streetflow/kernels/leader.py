@@ -20,9 +20,9 @@ def find_leader(s: State, v: int, own: int, distance) -> None:  # type: ignore[n
     drivable = s.following[v]
     revisits = s.counters[REVISITS] != 0
     at = index(s.path_index[v]) + 1  # index in path of drivable
-    jumped = False
+    jumps = 0
     if revisits and drivable >= 0:
-        at, jumped = first_planned(s, v)
+        at, jumps = first_planned(s, v)
     lane = own  # the one before a lane link
     leader = -1
     gap = 0.0
@@ -55,7 +55,7 @@ def find_leader(s: State, v: int, own: int, distance) -> None:  # type: ignore[n
             drivable = s.end_lane[drivable - n_lanes]
         else:
             if revisits:
-                at, jumped = next_planned(s, v, at, jumped)
+                at, jumps = next_planned(s, v, at, jumps)
             else:
                 at += 1
             drivable = s.path[at]

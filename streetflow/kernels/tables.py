@@ -166,7 +166,11 @@ class State(NamedTuple):
     place: Annotated[Ints, "veh", "slots"]  # position in its route of the last road on whose lane it was after a step
     jump_from: Annotated[Ints, "veh", "slots"]  # index in path of the lane from which it jumps, -1: none; see `plan_ahead`
     jump_to: Annotated[Ints, "veh", "slots"]
-    planned_end: Annotated[Ints, "veh", "slots"]  # index in path of the last drivable planned (behind a jump, if there is one)
+    jump_from_1: Annotated[Ints, "veh", "slots"]  # the jump after it, -1: none
+    jump_to_1: Annotated[Ints, "veh", "slots"]
+    jump_from_2: Annotated[Ints, "veh", "slots"]
+    jump_to_2: Annotated[Ints, "veh", "slots"]
+    planned_end: Annotated[Ints, "veh", "slots"]  # index in path of the last drivable planned (behind all jumps)
     following: Annotated[Ints, "veh", "slots"]  # path[path_index + 1] of a running vehicle: its next drivable
     behind: Annotated[Ints, "veh", "slots", SLOT]  # next vehicle of the list or queue
     previous: Annotated[Ints, "veh", "slots"]  # previous drivable
