@@ -63,8 +63,8 @@ def jump_done(s, v):  # type: ignore[no-untyped-def]
 def next_planned(s, v, at, jumps):  # type: ignore[no-untyped-def]
     """(index in path, jumps) of what follows the lane path[at] on v's way; it is planned now if it wasn't before.
 
-    jumps: how many v's way to ``at`` leads over. Where the way ends, or comes to a dead end, nothing is planned: it is looked up
-    again.
+    jumps: how many v's way to ``at`` leads over. Where the way ends, or comes to a dead end, nothing is planned: it is looked
+    up again.
     """
     start, end = planned_jump(s, v, jumps)
     if start >= 0:

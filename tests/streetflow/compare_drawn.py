@@ -3,9 +3,9 @@
     python -m tests.streetflow.compare_drawn [--count N] [--out STEM]      # writes STEM.json and STEM.md
 
 N networks with lane changing and N without: grids and blocks that routes go round, roads of one to four lanes of different
-widths and limits, bends, vehicles of drawn kinds, step lengths and lights; in the grids vehicles are pushed, get other routes and
-set speeds as well. What is done is kept in STEM.json: a run that was stopped goes on where it was, unless engine or oracles have
-changed.
+widths and limits, bends, vehicles of drawn kinds, step lengths and lights; in the grids vehicles are pushed, get other routes
+and set speeds as well. What is done is kept in STEM.json: a run that was stopped goes on where it was, unless engine or
+oracles have changed.
 """
 
 from __future__ import annotations
@@ -187,8 +187,10 @@ def a_kind(rng: random.Random) -> dict[str, float]:
 
 def summary(results: dict[str, Result]) -> str:
     """The results as a page."""
-    lines = ["# Engine and oracles on drawn networks", "", "`python -m tests.streetflow.compare_drawn`: its text says what is drawn."]
-    lines += ["", "| | networks | different | steps | vehicle-steps | trips ended | ended early |", "| --- | --: | --: | --: | --: | --: | --- |"]
+    lines = ["# Engine and oracles on drawn networks", ""]
+    lines += ["`python -m tests.streetflow.compare_drawn`: its text says what is drawn.", ""]
+    lines += ["| | networks | different | steps | vehicle-steps | trips ended | ended early |"]
+    lines += ["| --- | --: | --: | --: | --: | --: | --- |"]
     for kind in ("plain", "lane changing"):
         found = [each for name, each in results.items() if name.startswith(kind)]
         early = Counter(each["end"] for each in found if each["end"])
@@ -199,7 +201,8 @@ def summary(results: dict[str, Result]) -> str:
     events: Counter[str] = Counter()
     for each in results.values():
         events.update(each["events"])
-    lines += ["", "What happened in them, times: " + ", ".join(f"{name} {count:,}" for name, count in sorted(events.items())) + "."]
+    happened = ", ".join(f"{name} {count:,}" for name, count in sorted(events.items()))
+    lines += ["", f"What happened in them, times: {happened}."]
     lines += [f"* {name}: {each['difference']}" for name, each in results.items() if each["difference"]]
     return "\n".join([*lines, ""])
 
