@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
+from streetflow.engine.lane_path_tables import LanePathTables
 from streetflow.kernels import tables as t
+from streetflow.kernels.lane_paths import DEAD_END
 from streetflow.roadnet.flow import VehicleKind
 from streetflow.roadnet.network_tables import NetworkTables
-from streetflow.roadnet.routing import DEAD_END, LanePath
+from streetflow.roadnet.routing import LanePath
 
 
 def kind_row(kind: VehicleKind, delta: float) -> list[float]:
@@ -45,16 +44,6 @@ def kind_row(kind: VehicleKind, delta: float) -> list[float]:
     return row
 
 
-def _places_of_revisited(roads: Sequence[int]) -> dict[int, list[int]]:
-    """By road that a route comes back to, its positions in the route."""
-    if len(set(roads)) == len(roads):
-        return {}
-    places: dict[int, list[int]] = {}
-    for position, road in enumerate(roads):
-        places.setdefault(road, []).append(position)
-    return {road: positions for road, positions in places.items() if len(positions) > 1}
-
-
 class Demand:
     """Numbers routes, lane paths and kinds and appends them to the engine's tables."""
 
@@ -67,17 +56,8 @@ class Demand:
         self.routes: list[tuple[int, ...]] = []  # road numbers; of an invalid route its anchors
         self.valid: list[bool] = []
         self._kind_numbers: dict[VehicleKind, int] = {}
-        self._route_numbers: dict[tuple[bool, tuple[int, ...]], int] = {}
-        self._lane_path_starts: dict[tuple[tuple[int, ...], int, int], int] = {}
-        self._lane_path_keys: list[tuple[tuple[int, ...], int, int]] = []  # in the order of their starts
-        self._starts: list[int] = []
-        self._path: list[int] = []
-        self._route_position: list[int] = []
-        self._beside: list[tuple[int, int]] = []  # inner, outer
-        self._visits: list[tuple[int, int]] = []  # first visit, next visit
-        self.revisits = False  # whether a route comes back to a road
-        self._route_rows: list[tuple[int, int, int]] = []
-        self._candidates: list[int] = []
+        self._route_numbers: tuple[dict[tuple[int, ...], int], ...] = ({}, {})  # of invalid routes, of valid ones
+        self._lane_paths = LanePathTables(network)
         self._written = [0, 0, 0, 0]
 
     def kind(self, kind: VehicleKind) -> int:
@@ -87,6 +67,11 @@ class Demand:
             self.kinds.append(kind)
         return number
 
+    def all_kinds(self, kinds: Sequence[VehicleKind]) -> list[int]:
+        """`kind` for each of many, most of which are one object."""
+        numbers = {id(kind): self.kind(kind) for kind in {id(kind): kind for kind in kinds}.values()}
+        return [numbers[id(kind)] for kind in kinds]
+
     def route(self, anchors: Sequence[int]) -> int:
         """The number of the route through these anchors; an invalid one has no candidates."""
         roads = self.network.router.plan(anchors)
@@ -94,19 +79,30 @@ class Demand:
 
     def route_of_roads(self, valid: bool, roads: tuple[int, ...]) -> int:
         """The number of a planned route, or of the anchors of an invalid one."""
-        key = (valid, roads)
-        number = self._route_numbers.get(key)
-        if number is None:
-            number = self._route_numbers[key] = len(self.routes)
-            self.routes.append(roads)
-            self.valid.append(valid)
-            self.revisits |= valid and len(set(roads)) < len(roads)
-            first = len(self._candidates)
-            if valid:
-                for lane in self.network.router.entry_lanes(roads):
-                    self._candidates.append(self.lane_path_start(roads, 0, lane))
-            self._route_rows.append((roads[0], first, len(self._candidates) - first))
-        return number
+        number = self._route_numbers[valid].get(roads)
+        return self._number_routes([(valid, roads)])[0] if number is None else number
+
+    def all_routes(self, anchors: Sequence[tuple[int, ...]]) -> list[int]:
+        """`route` for each of many."""
+        different = list(dict.fromkeys(anchors))
+        planned = self.network.router.plan_all(different)
+        keys = [(False, by) if roads is None else (True, roads) for by, roads in zip(different, planned, strict=True)]
+        numbers = dict(zip(different, self._number_routes(keys), strict=True))
+        return [numbers[each] for each in anchors]
+
+    def _number_routes(self, keys: Sequence[tuple[bool, tuple[int, ...]]]) -> list[int]:
+        """The number of each route: whether it is valid, and its roads or anchors."""
+        first = len(self.routes)
+        numbers = []
+        for valid, roads in keys:
+            number = self._route_numbers[valid].setdefault(roads, len(self.routes))
+            if number == len(self.routes):
+                self.routes.append(roads)
+                self.valid.append(valid)
+            numbers.append(number)
+        if first < len(self.routes):
+            self._lane_paths.add_routes(self.routes[first:], self.valid[first:])
+        return numbers
 
     def route_from(self, anchors: Sequence[int], lanes: Sequence[int]) -> int:
         """The number of the route through these anchors, or -1 if it is invalid or doesn't go on from one of some lanes of the
@@ -119,105 +115,46 @@ class Demand:
 
     def lane_paths(self, route: int) -> Iterable[LanePath]:
         """The lane paths of a route from its entry lanes."""
-        roads = self.routes[route]
-        if not self.valid[route]:
-            return ()
-        router = self.network.router
-        return (router.lane_path(roads, 0, lane) for lane in router.entry_lanes(roads))
+        return (LanePath(drivables) for drivables in self._lane_paths.drivables(route))
+
+    def dead_ends(self) -> dict[int, tuple[int, ...]]:
+        """By route on which vehicles can get stuck: the lanes, in the order of its entry lanes, from which it doesn't go on."""
+        return self._lane_paths.dead_ends()
 
     def lane_path_start(self, roads: tuple[int, ...], position: int, lane: int) -> int:
         """Index in ``path`` where the lane path starts from a lane of the road at a position of the route."""
-        key = (roads, position, lane)
-        start = self._lane_path_starts.get(key)
-        if start is None:
-            start = len(self._path)
-            self._lane_path_keys.append(key)
-            self._starts.append(start)
-            lane_path = self.network.router.lane_path(roads, position, lane)
-            for k, drivable in enumerate(lane_path.drivables):
-                self._path.append(drivable)
-                self._route_position.append(position + k // 2)
-                if k % 2 == 0:  # the rest of the path, from a lane on, is the path of that lane
-                    self._lane_path_starts.setdefault((roads, position + k // 2, drivable), start + k)
-        return start
-
-    def _lane_path_beside(self, index: int, shift: int) -> int:
-        """Start of the lane path of a shadow on the lane ``shift`` further out than the one at an index in ``path``: from the
-        road's first visit in the route on, as in CityFlow.
-
-        -1 if there is no such lane, or no vehicle would change to it: it has no lane link to the route's next road.
-        """
-        lane_road, lane = self.network.roadnet.lane_road, self._path[index]
-        if not 0 <= lane < len(lane_road) or not 0 <= lane + shift < len(lane_road):
-            return -1
-        roads, position = self.lane_path_at(index)[0], self._route_position[index]
-        if lane_road[lane + shift] != lane_road[lane]:
-            return -1
-        lane_path = self.network.router.lane_path(roads, position, lane + shift)
-        if lane_path.drivables[1] == DEAD_END:
-            return -1
-        return self.lane_path_start(roads, roads.index(lane_road[lane]), lane + shift)
-
-    def _find_visits(self) -> None:
-        """Note, for what is new in ``path``, where its lane is at other visits of its road: their lane paths come in, too."""
-        lane_road = self.network.roadnet.lane_road
-        of_roads: tuple[int, ...] = ()
-        places: dict[int, list[int]] = {}
-        while len(self._visits) < len(self._path):
-            first = len(self._visits)
-            number = bisect_right(self._starts, first) - 1
-            end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self._path)
-            roads = self._lane_path_keys[number][0]
-            if self.revisits and roads is not of_roads:  # the lane paths of a route mostly follow each other
-                of_roads, places = roads, _places_of_revisited(roads)
-            if not places:
-                self._visits += [(-1, -1)] * (end - first)
-                continue
-            for lane, position in zip(self._path[first:end], self._route_position[first:end], strict=True):
-                visits = places.get(lane_road[lane]) if 0 <= lane < len(lane_road) else None
-                if visits is None:
-                    self._visits.append((-1, -1))
-                    continue
-                starts = [self.lane_path_start(roads, i, lane) for i in visits]
-                self._visits.append((starts[0], ([*starts, -1])[visits.index(position) + 1]))
+        return self._lane_paths.start_of(self.route_of_roads(True, roads), position, lane)
 
     def lane_path_at(self, index: int) -> tuple[tuple[int, ...], int, int, int]:
         """The lane path that an index in ``path`` belongs to: roads, position and lane, as for `lane_path_start`, and the
         index counted from its start."""
-        number = bisect_right(self._starts, index) - 1
-        return (*self._lane_path_keys[number], index - self._starts[number])
+        route, *rest = self._lane_paths.at(index)
+        position, lane, within = rest
+        return self.routes[route], position, lane, within
 
     def write(self, tables: t.Tables) -> bool:
         """Append what is new to the tables. True if their memory moved."""
-        while self.lane_change and len(self._beside) < len(self._path):  # which grows here
-            index = len(self._beside)
-            self._beside.append((self._lane_path_beside(index, -1), self._lane_path_beside(index, 1)))
-            self._find_visits()
-        self._find_visits()
-        moved = tables.grow("path", len(self._path))
-        tables.state.counters[t.REVISITS] = self.revisits
-        moved |= tables.grow("sideways", len(self._beside))
-        moved |= tables.grow("routes", len(self._route_rows))
-        moved |= tables.grow("candidates", len(self._candidates))
-        moved |= tables.grow("kinds", len(self.kinds) * t.KIND_SIZE)
-        state = tables.state
+        paths = self._lane_paths
+        paths.complete(self.lane_change)
+        written = self._written
+        self._written = [paths.n_path, paths.n_routes, paths.candidates.size, len(self.kinds)]
         n_path, n_routes, n_candidates, n_kinds = self._written
-        state.path[n_path : len(self._path)] = self._path[n_path:]
-        state.route_position[n_path : len(self._path)] = self._route_position[n_path:]
-        if n_path < len(self._path):
-            state.first_visit[n_path : len(self._path)], state.next_visit[n_path : len(self._path)] = np.array(
-                self._visits[n_path:], np.int32
-            ).T
-        if n_path < len(self._beside):
-            columns = np.array(self._beside[n_path:], np.int32).T
-            state.path_inner[n_path : len(self._beside)], state.path_outer[n_path : len(self._beside)] = columns
-        if n_routes < len(self._route_rows):
-            rows = list(zip(*self._route_rows[n_routes:], strict=True))
-            for column, values in zip((state.route_road, state.route_first, state.route_count), rows, strict=True):
-                column[n_routes : len(self._route_rows)] = values
-        state.candidate[n_candidates : len(self._candidates)] = self._candidates[n_candidates:]
-        for number in range(n_kinds, len(self.kinds)):
+        moved = tables.grow_all(
+            {
+                "path": n_path,
+                "sideways": n_path if self.lane_change else 0,
+                "routes": n_routes,
+                "candidates": n_candidates,
+                "kinds": n_kinds * t.KIND_SIZE,
+            }
+        )
+        state = tables.state
+        state.counters[t.REVISITS] = paths.revisits
+        paths.write(state, written[0], self.lane_change)
+        for column, values in zip((state.route_road, state.route_first, state.route_count), paths.rows, strict=True):
+            column[written[1] : n_routes] = values[written[1] : n_routes]
+        state.candidate[written[2] : n_candidates] = paths.candidates[written[2] :]
+        for number in range(written[3], n_kinds):
             row = kind_row(self.kinds[number], self.delta)
             state.kinds[number * t.KIND_SIZE : (number + 1) * t.KIND_SIZE] = row
-        self._written = [len(self._path), len(self._route_rows), len(self._candidates), len(self.kinds)]
         return moved

@@ -27,14 +27,11 @@ class FlowFaults(NamedTuple):
 
 def find_flow_faults(flows: Sequence[Flow], routes: Sequence[int], demand: Demand) -> FlowFaults:
     """routes: each flow's route, by its number in ``demand``."""
-    stuck: dict[int, tuple[int, ...]] = {}
-    for route in range(len(demand.routes)):
-        lanes = (lane_path.drivables[-2] for lane_path in demand.lane_paths(route) if lane_path.is_dead_end)
-        stuck[route] = tuple(dict.fromkeys(lanes))
+    stuck = demand.dead_ends()
     return FlowFaults(
         tuple(i for i, route in enumerate(routes) if not demand.valid[route]),
         _missed_flows(flows, demand.delta),
-        tuple((i, lane) for i, route in enumerate(routes) for lane in stuck[route]),
+        tuple((i, lane) for i, route in enumerate(routes) for lane in stuck.get(route, ())),
     )
 
 
@@ -78,8 +75,7 @@ def _missed_flows(flows: Sequence[Flow], delta: float) -> tuple[int, ...]:
     last = max((flow.start_s for flow in flows if flow.end_s != -1), default=0)
     n_clocks = min(int(max(last, 0) / delta) + 3, _MAX_CLOCKS)
     clocks = np.add.accumulate(np.concatenate(([0.0], np.full(n_clocks, delta))))
-    starts = np.array([flow.start_s for flow in flows], np.float64)
+    starts = np.fromiter((flow.start_s for flow in flows), np.float64, len(flows))
+    ends = np.fromiter((flow.end_s for flow in flows), np.float64, len(flows))
     first = np.searchsorted(clocks, starts)
-    return tuple(
-        i for i, flow in enumerate(flows) if flow.end_s != -1 and first[i] < clocks.size and clocks[first[i]] > flow.end_s
-    )
+    return tuple(np.flatnonzero((ends != -1) & (np.append(clocks, -np.inf)[first] > ends)).tolist())

@@ -41,12 +41,14 @@ def initial_sizes(n_flows: int, segments: NDArray[np.int32], lane_change: bool) 
 
 def number_flows(state: t.State, flows: Sequence[Flow], demand: Demand) -> None:
     """Fill in the flows' tables; their kinds and routes get numbers in ``demand``."""
-    for i, flow in enumerate(flows):
-        state.flow_start[i] = flow.start_s
-        state.flow_end[i] = flow.end_s
-        state.flow_interval[i] = flow.interval_s
-        state.flow_kind[i] = demand.kind(flow.kind)
-        state.flow_route[i] = demand.route(flow.anchors)
+    for column, values in (
+        (state.flow_start, (flow.start_s for flow in flows)),
+        (state.flow_end, (flow.end_s for flow in flows)),
+        (state.flow_interval, (flow.interval_s for flow in flows)),
+        (state.flow_kind, demand.all_kinds([flow.kind for flow in flows])),
+        (state.flow_route, demand.all_routes([flow.anchors for flow in flows])),
+    ):
+        column[:] = np.fromiter(values, column.dtype, len(flows))
     state.flow_order[:] = np.argsort(state.flow_start, kind="stable")
 
 

@@ -308,9 +308,14 @@ class Tables:
 
     def grow(self, name: str, least: int) -> bool:
         """Make room for ``least`` elements of a size of the veh blocks; content stays. True if memory moved."""
-        if least <= self.sizes[name]:
+        return self.grow_all({name: least})
+
+    def grow_all(self, least: Mapping[str, int]) -> bool:
+        """`grow` for several sizes, by their names, in one move."""
+        larger = {name: max(n, 2 * self.sizes[name]) for name, n in least.items() if n > self.sizes[name]}
+        if not larger:
             return False
-        self.sizes[name] = max(least, 2 * self.sizes[name])
+        self.sizes |= larger
         old = self.state
         self.state = self._allocate()
         for field in FIELDS:

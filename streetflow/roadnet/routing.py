@@ -5,12 +5,29 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import accumulate, chain, pairwise
+from typing import NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from streetflow.kernels.lane_paths import DEAD_END, END_OF_ROUTE, find_joined
 from streetflow.roadnet.reader import Roadnet
 
-END_OF_ROUTE = -1
-DEAD_END = -2
+_T = TypeVar("_T")
+_Ints = NDArray[np.int32]
+
+
+class LinkColumns(NamedTuple):
+    """The lane links by start lane, as `streetflow.kernels.lane_paths` reads them."""
+
+    out_first: _Ints
+    out_link: _Ints
+    out_end: _Ints
+    out_road: _Ints
+    lane_road: _Ints
+    lane_index: _Ints
 
 
 @dataclass(frozen=True)
@@ -80,6 +97,19 @@ class Router:
         self._paths: dict[tuple[int, int], tuple[int, ...] | None] = {}
         self._lane_paths: dict[tuple[tuple[int, ...], int, int], LanePath] = {}
 
+    @cached_property
+    def link_columns(self) -> LinkColumns:
+        first, links = _flat(self.lane_links)
+        pairs = np.array(links, np.int32).reshape(-1, 2)
+        lane_road = np.array(self.roadnet.lane_road, np.int32)
+        out_link, out_end = np.ascontiguousarray(pairs.T)
+        return LinkColumns(first, out_link, out_end, lane_road[out_end], lane_road, np.array(self._lane_index, np.int32))
+
+    @cached_property
+    def _next_columns(self) -> tuple[_Ints, _Ints]:
+        first, roads = _flat(self.next_roads)
+        return first, np.array(roads, np.int32)
+
     def shortest_path(self, start: int, end: int) -> tuple[int, ...] | None:
         """The roads of the shortest path, both ends included, or None if there is none."""
         key = (start, end)
@@ -122,6 +152,17 @@ class Router:
                 return None
             route += path[1:]
         return tuple(route) if len(route) >= 2 else None
+
+    def plan_all(self, routes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...] | None]:
+        """`plan` for the anchors of many routes: those that are whole routes, as most are, come back as they are.
+
+        No path is shorter than the one straight to a road that follows on the map, and among equal ones it is found first.
+        """
+        first = np.array([0, *accumulate(map(len, routes))], np.int64)
+        roads = np.fromiter(chain.from_iterable(routes), np.int32, int(first[-1]))
+        joined = np.empty(len(routes), np.int32)
+        find_joined(first, roads, *self._next_columns, joined)
+        return [each if is_joined else self.plan(each) for each, is_joined in zip(routes, joined.tolist(), strict=True)]
 
     def fault(self, anchors: Sequence[int]) -> str:
         """Why `plan` returns None for these anchors."""
@@ -167,3 +208,8 @@ class Router:
             lane = best[1]
             position += 1
         return LanePath((*drivables, END_OF_ROUTE))
+
+
+def _flat(rows: Sequence[Sequence[_T]]) -> tuple[_Ints, list[_T]]:
+    """Rows after one another, and where each starts: int32[rows + 1]."""
+    return np.array([0, *accumulate(map(len, rows))], np.int32), list(chain.from_iterable(rows))
