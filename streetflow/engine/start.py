@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streetflow.collection import no_collection
 from streetflow.engine.demand import Demand
 from streetflow.engine.team import TeamSteps, useful_threads
 from streetflow.engine.tidy import TIDY_STEPS
@@ -39,6 +40,7 @@ def initial_sizes(n_flows: int, segments: NDArray[np.int32], lane_change: bool) 
     }
 
 
+@no_collection()
 def number_flows(state: t.State, flows: Sequence[Flow], demand: Demand) -> None:
     """Fill in the flows' tables; their kinds and routes get numbers in ``demand``."""
     for column, values in (

@@ -6,15 +6,16 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from streetflow.kernels.polyline_crossings import find_crossings
 from streetflow.kernels.tables import WORD_BITS
 from streetflow.roadnet.crossings import SMALL_SORT, Crossing, sort_like_libstdcxx
+from streetflow.roadnet.kept_arrays import find_kept, keep, key_of
 from streetflow.roadnet.polylines import Polylines
 
 
-def crossing_columns(shapes: Polylines, link_first: NDArray[np.int32], n_words: int) -> dict[str, ArrayLike]:
+def crossing_columns(shapes: Polylines, link_first: NDArray[np.int32], n_words: int) -> dict[str, NDArray[Any]]:
     """By lane link, which others cross it and where; lane links of one shape share their rows.
 
     Args:
@@ -22,6 +23,16 @@ def crossing_columns(shapes: Polylines, link_first: NDArray[np.int32], n_words: 
         link_first: int32[intersections + 1], each intersection's first lane link.
         n_words: int32 words that hold the bits of one intersection's lane links.
     """
+    inputs = [np.ascontiguousarray(each).data.cast("B") for each in (shapes.first, shapes.x, shapes.y, link_first)]
+    key = key_of("crossings", sum(map(len, inputs)), *inputs, bytes(str(n_words), "ascii"))
+    columns = find_kept(key)
+    if columns is None:
+        columns = _find_columns(shapes, link_first, n_words)
+        keep(key, columns)
+    return columns
+
+
+def _find_columns(shapes: Polylines, link_first: NDArray[np.int32], n_words: int) -> dict[str, NDArray[Any]]:
     link, other_link, own_m, other_m = _all_crossings(shapes, link_first)
     first = np.searchsorted(link, np.arange(len(shapes) + 1))  # link is in ascending order
     rank = _ranks(link, first, own_m)
@@ -31,7 +42,7 @@ def crossing_columns(shapes: Polylines, link_first: NDArray[np.int32], n_words: 
     kept, crossing_first = _shared_rows(first, rank[by_other], own_m[by_other], other_m[by_other])
     return {
         "conflicts": conflicts.ravel(),
-        "crossing_first": crossing_first,
+        "crossing_first": np.array(crossing_first, np.int32),
         "crossing_rank": rank[by_other][kept],
         "crossing_m": np.stack((own_m[by_other][kept], other_m[by_other][kept]), axis=1).ravel(),
     }

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from streetflow.collection import no_collection
 from streetflow.errors import Problems
 from streetflow.roadnet.cursor import Cursor
 from streetflow.roadnet.json_reader import array_elements, read_json
+from streetflow.roadnet.kept_arrays import find_kept, keep, key_of
 
 # JSON name, least value (None: any), whether the least value itself is allowed
 _VEHICLE_FIELDS = {
@@ -70,36 +77,85 @@ class Flow:
 class _Read(NamedTuple):
     """A file that was read: its content's fingerprint, and what it was read with and to."""
 
-    sha256: bytes
+    content: _Content
     accept_integral_floats: bool
     road_index: Mapping[str, int]
     flows: tuple[Flow, ...]
 
 
+class _Content(NamedTuple):
+    sha256: bytes
+    n_bytes: int
+
+
 _last: _Read | None = None
 
 
+@no_collection()
 def read_flows(path: str | Path, road_index: Mapping[str, int], accept_integral_floats: bool = False) -> tuple[Flow, ...]:
     """Read and check a flow file. InputError names file, JSON path and fault.
 
     A ``startTime`` such as 5.0 counts as 0 in CityFlow, silently. Here it is a fault, or, with
-    ``accept_integral_floats``, means 5. The same content again, as when several agents run on one demand, isn't parsed again.
+    ``accept_integral_floats``, means 5. The same content again, as when several agents run on one demand, isn't parsed again,
+    nor, if it is large, by another process (`kept_arrays`).
     """
     global _last
-    sha256, last = _sha256(path), _last
-    if last is not None and (sha256, accept_integral_floats) == last[:2] and road_index == last.road_index:
+    content, last = _content(path), _last
+    if content is None:
+        return _parse(path, road_index, accept_integral_floats)  # which says why it can't be read
+    if last is not None and (content, accept_integral_floats) == last[:2] and road_index == last.road_index:
         return last.flows
-    flows = _parse(path, road_index, accept_integral_floats)
-    if sha256 is not None:
-        _last = _Read(sha256, accept_integral_floats, road_index, flows)
+    roads = json.dumps([*road_index.items()]).encode()
+    key = key_of("flows", content.n_bytes, content.sha256, roads, bytes([accept_integral_floats]))
+    arrays = find_kept(key)
+    if arrays is not None:
+        flows = _of_arrays(**arrays)
+    else:
+        flows = _parse(path, road_index, accept_integral_floats)
+        if key and _content(path) == content:  # it is what was parsed
+            keep(key, _as_arrays(flows))
+    _last = _Read(content, accept_integral_floats, road_index, flows)
     return flows
 
 
-def _sha256(path: str | Path) -> bytes | None:
+def _content(path: str | Path) -> _Content | None:
     try:
-        return hashlib.sha256(Path(path).read_bytes()).digest()
+        content = Path(path).read_bytes()
     except (OSError, ValueError):
-        return None  # reading it says why
+        return None
+    return _Content(hashlib.sha256(content).digest(), len(content))
+
+
+def _as_arrays(flows: Sequence[Flow]) -> dict[str, NDArray[Any]]:
+    """Flows as arrays by name: their kinds and routes once each, by flow the numbers of its own."""
+    kinds = {id(flow.kind): flow.kind for flow in flows}
+    routes = {id(flow.anchors): flow.anchors for flow in flows}
+    kind_number, route_number = ({each: n for n, each in enumerate(numbered)} for numbered in (kinds, routes))
+    return {
+        "kinds": np.array([astuple(kind) for kind in kinds.values()], np.float64).reshape(-1, len(_VEHICLE_FIELDS)),
+        "ends": np.cumsum([len(route) for route in routes.values()], dtype=np.int64),
+        "roads": np.fromiter(chain.from_iterable(routes.values()), np.int32),
+        "kind": np.array([kind_number[id(flow.kind)] for flow in flows], np.int32),
+        "route": np.array([route_number[id(flow.anchors)] for flow in flows], np.int32),
+        "interval_s": np.array([flow.interval_s for flow in flows], np.float64),
+        "start_s": np.array([flow.start_s for flow in flows], np.int32),
+        "end_s": np.array([flow.end_s for flow in flows], np.int32),
+    }
+
+
+def _of_arrays(
+    kinds: NDArray[Any], ends: NDArray[Any], roads: NDArray[Any], kind: NDArray[Any], route: NDArray[Any], **times: NDArray[Any]
+) -> tuple[Flow, ...]:
+    """The flows of `_as_arrays`."""
+    vehicle_kinds = [VehicleKind(*row) for row in kinds.tolist()]
+    numbers = np.array(range(int(roads.max(initial=-1)) + 1), object)  # one object for each road, as when parsed
+    on_route = numbers[roads].tolist()
+    routes = [tuple(on_route[begin:end]) for begin, end in pairwise([0, *ends.tolist()])]
+    columns = (kind, route, times["interval_s"], times["start_s"], times["end_s"])
+    return tuple(
+        Flow(vehicle_kinds[k], routes[r], interval_s, start_s, end_s)
+        for k, r, interval_s, start_s, end_s in zip(*(column.tolist() for column in columns), strict=True)
+    )
 
 
 def _parse(path: str | Path, road_index: Mapping[str, int], accept_integral_floats: bool) -> tuple[Flow, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from streetflow.collection import no_collection
 from streetflow.errors import InputError
 from streetflow.kernels.tables import WORD_BITS, State
 from streetflow.roadnet.crossing_columns import crossing_columns
@@ -49,6 +50,7 @@ _cache: dict[Path, tuple[tuple[int, int], NetworkTables]] = {}
 _lock = threading.Lock()
 
 
+@no_collection()
 def load_network(path: str | Path) -> NetworkTables:
     """The tables of a road network file, built once per process and file version. InputError on bad input."""
     key = Path(path).absolute()
