@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from streetflow.networks.catalogue import Network, find_network, network_names, 
 from streetflow.networks.generate_flow import Traffic
 from streetflow.networks.generate_roadnet import Grid
 from streetflow.networks.write import generated_network, write_network
+from streetflow.roadnet.kept_arrays import VARIABLE
 from streetflow.roadnet.network_tables import load_network
 from streetflow.roadnet.reader import read_roadnet
 
@@ -102,13 +104,37 @@ def measure(network: Network, benchmark, warm_up_s: int, steps: int) -> None:
     benchmark.pedantic(drive, (engine, plan, steps), setup=lambda: engine.load(start), rounds=rounds, warmup_rounds=1)
 
 
+def load(network: Network, environment: dict[str, str]) -> dict[str, float]:
+    """A fresh process's time and memory for an engine."""
+    command = [sys.executable, "-W", "ignore", "-c", LOAD, str(network.roadnet_file), str(network.flow_files[0])]
+    loaded = subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True, text=True)
+    figures: dict[str, float] = json.loads(loaded.stdout)
+    return figures
+
+
+@pytest.mark.benchmark(group="loading 1,024 crossings and 76,661 vehicles with what another process has kept")
+def test_loading(made, benchmark, say, tmp_path: Path) -> None:
+    """In turn with loading that keeps and finds nothing, so that a busy machine slows both."""
+    network = made(32, 600)
+    kept = {"XDG_CACHE_HOME": str(tmp_path), VARIABLE: ""}
+    load(network, kept)
+    anew_s, kept_s = [], []
+
+    def both() -> None:
+        kept_s.append(load(network, kept)["load_cpu_s"])
+        anew_s.append(load(network, {VARIABLE: "0"})["load_cpu_s"])
+
+    benchmark.pedantic(both, rounds=5)
+    ratio = float(np.median(np.array(anew_s) / np.array(kept_s)))
+    benchmark.extra_info.update(anew_cpu_s=min(anew_s), kept_cpu_s=min(kept_s), ratio=ratio)
+    say(f"1,024 crossings, 76,661 vehicles: {min(anew_s):.1f} s CPU, {min(kept_s):.1f} where kept, {ratio:.2f} times as fast")
+
+
 @pytest.mark.benchmark(group="320 steps, 400 vehicles an hour on each road that leads in, after 2,400 s")
 @pytest.mark.parametrize("side", SIDES)
 def test_steps(side: int, made, benchmark) -> None:
     network = made(side, 400)
-    command = [sys.executable, "-c", LOAD, str(network.roadnet_file), str(network.flow_files[0])]
-    loaded = subprocess.run(command, check=True, capture_output=True, text=True)
-    benchmark.extra_info.update(json.loads(loaded.stdout), roadnet_mib=_mib(network.roadnet_file))
+    benchmark.extra_info.update(load(network, {VARIABLE: "0"}), roadnet_mib=_mib(network.roadnet_file))
     measure(network, benchmark, 2400, CYCLE_STEPS)
 
 

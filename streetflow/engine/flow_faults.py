@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -64,9 +65,15 @@ def _warn(file: str, what: str, found: list[tuple[str, str]]) -> None:
     if found:
         shown = "; ".join(f"{place}: {fault}" for place, fault in found[:5])
         more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
-        warnings.warn(
-            f"{file}: {len(found)} {what}: {shown}{more}", InputWarning, stacklevel=6
-        )  # the line that makes an `Engine`
+        warnings.warn(f"{file}: {len(found)} {what}: {shown}{more}", InputWarning, stacklevel=_level_of_caller())
+
+
+def _level_of_caller() -> int:
+    """The stack level, as the function that calls this one names it, of the line that makes an `Engine`."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("streetflow.engine."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _missed_flows(flows: Sequence[Flow], delta: float) -> tuple[int, ...]:

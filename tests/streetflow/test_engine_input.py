@@ -278,6 +278,17 @@ def test_flows_that_no_step_hits_are_warned_of(tmp_path: Path) -> None:
     assert sorted(ids) == ["flow_0_0", "flow_2_0"]
 
 
+@pytest.mark.parametrize("how", ["config", "files"])
+def test_warnings_name_the_line_that_makes_the_engine(how: str, tmp_path: Path) -> None:
+    config = write(tmp_path, ROADNET, [flow(startTime=9, endTime=4)])
+    with pytest.warns(InputWarning) as caught:
+        if how == "config":
+            Engine(config)
+        else:
+            Engine.from_files(tmp_path / "roadnet.json", tmp_path / "flow.json")
+    assert [each.filename for each in caught] == [__file__]
+
+
 def test_invalid_routes_are_warned_of_and_dropped_but_draw(tmp_path: Path) -> None:
     """The two draws of the dropped vehicle stay consumed: the next one gets the third, as its priority."""
     one_road = flow(route=["r_-1_0_0"])
