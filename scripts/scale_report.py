@@ -20,10 +20,12 @@ BLUE, ORANGE, GREY = "#2b5c8a", "#d9822b", "#66748a"
 
 
 def rows_of(file: Path) -> dict[str, list[dict[str, Any]]]:
-    """By benchmark function: its extra_info with ``us``, the least time of a step, and ``median_us``."""
+    """By benchmark function that steps: its extra_info with ``us``, the least time of a step, and ``median_us``."""
     rows: dict[str, list[dict[str, Any]]] = {}
     for each in json.loads(file.read_text(encoding="utf-8"))["benchmarks"]:
         row = dict(each["extra_info"])
+        if "steps" not in row:  # a ratio, which the page tells in words
+            continue
         row["us"], row["median_us"] = (each["stats"][what] / row["steps"] * 1e6 for what in ("min", "median"))
         row["ns_per_vehicle"] = row["us"] / row["running"] * 1e3
         rows.setdefault(each["name"].partition("[")[0], []).append(row)
