@@ -3,8 +3,9 @@
 From the environment: TINYLIGHT_POLICY (policy file; model/pretrained/crossing.json unless set), TINYLIGHT_F_CPU
 (Hz; the board's own unless set), TINYLIGHT_BAUD (115200 unless set), TINYLIGHT_KERNEL (table, unrolled or c; auto unless
 set: unrolled where it fits; the host has only the portable C), TINYLIGHT_WATCHDOG (on unless set; off for an old
-bootloader that a watchdog reset sends round in circles). TINYLIGHT_CHECKED is set by the harness, which has read the
-policy file by model.policy.file already.
+bootloader that a watchdog reset sends round in circles), TINYLIGHT_MODE (answer, light or alone; answer unless set) and
+TINYLIGHT_PLAN (a signal plan, JSON, for the last two: hil/build/signal_plan.py). TINYLIGHT_CHECKED is set by the
+harness, which has read the policy file by model.policy.file already.
 """
 
 import os
@@ -23,6 +24,7 @@ root = Path(env.subst("$PROJECT_DIR"))
 build = Path(env.subst("$BUILD_DIR"))
 
 DEFAULT_BAUD = 115200
+MODES = ("answer", "light", "alone")  # by their number in HELLO
 VECTORS = 26  # of the ATmega328P, reset included
 
 
@@ -76,6 +78,17 @@ def has_watchdog() -> bool:
     return text == "on"
 
 
+def mode() -> str:
+    text = os.environ.get("TINYLIGHT_MODE") or MODES[0]
+    if text not in MODES:
+        stop(f"TINYLIGHT_MODE: {text!r} is none of {', '.join(MODES)}")
+    if text != MODES[0] and "BOARD" not in env:
+        stop(f"TINYLIGHT_MODE: {text} has lamps to drive: the host has no pins")
+    if text != MODES[0] and not os.environ.get("TINYLIGHT_PLAN"):
+        stop(f"TINYLIGHT_PLAN: mode {text} needs the crossing's signal plan")
+    return text
+
+
 def default_policy() -> Path:
     """The file in the checkout, or in the installed package `model`."""
     spec = find_spec("model")
@@ -96,8 +109,12 @@ run(
     *(str(policy_file), str((build / "generated").resolve()), kernel),
     *(("--flip-weight", flip[1]) if flip else ()),
     *(("--checked",) if os.environ.get("TINYLIGHT_CHECKED") else ()),
+    *(("--mode", mode(), "--plan", str(Path(os.environ["TINYLIGHT_PLAN"]).absolute())) if mode() != MODES[0] else ()),
 )
 env.Append(CPPPATH=[str(build / "generated"), str(root / "firmware" / "include")])
+if mode() != MODES[0]:
+    env.Append(CPPDEFINES=[("MODE", MODES.index(mode()))])
+    env.Replace(SRC_FILTER=["+<*>", "-<host>", "-<main.c>"])
 env.Append(CPPDEFINES=[("MIN_GREEN_S", min_green_s())])
 
 if "BOARD" in env:  # an AVR; the host build has no clock and no line

@@ -12,6 +12,7 @@ from typing import Any
 
 MAX_PAYLOAD_BYTES = 200  # of any frame (docs/protocol.md)
 HELLO_REPLY_BYTES = 55
+LIGHT_HELLO_BYTES = 64  # in modes light and alone
 DECIDE_REQUEST_BYTES = 4  # beside the values: flags, count, and the light's state
 LOGIT_BYTES = 3
 INPUT_MAX = 255  # activations are uint8
@@ -144,8 +145,8 @@ def max_payload(policy: JsonObject) -> int:
     return max(HELLO_REPLY_BYTES, *requests, *replies)
 
 
-def dimensions(policy: JsonObject) -> dict[str, int]:
-    """The widest of all intersections, as constants of policy_dimensions.h."""
+def dimensions(policy: JsonObject, least_payload: int = HELLO_REPLY_BYTES) -> dict[str, int]:
+    """The widest of all intersections, as constants of policy_dimensions.h; frames carry at least `least_payload` bytes."""
     parts = policy["intersections"]
     return {
         "POLICY_INTERSECTIONS": len(parts),
@@ -156,7 +157,7 @@ def dimensions(policy: JsonObject) -> dict[str, int]:
         "POLICY_HIDDEN2_MAX": max(part["hidden"][1] for part in parts),
         "POLICY_ACTIONS_MAX": max(len(part["phases"]) for part in parts),
         "POLICY_ROWS_MAX": max(max(*part["hidden"], len(part["phases"])) for part in parts),
-        "POLICY_MAX_PAYLOAD": max_payload(policy),
+        "POLICY_MAX_PAYLOAD": max(max_payload(policy), least_payload),
     }
 
 

@@ -57,6 +57,8 @@
 #endif
 #define UART_ERROR_NOTEWORTHY BAUD_IS_THE_EXCEPTION
 
+#include "mode.h"
+
 #ifdef __AVR__
 #include <avr/interrupt.h>
 #include <avr/io.h>
@@ -90,21 +92,70 @@
 
 /* What isn't used gets no clock: two fifths of the current asleep. Timer 0 keeps its own, for the register above. */
 #define MODULES_OFF PRR
+#if MODE == MODE_ANSWER
 #define UNUSED_MODULES (_BV(PRTWI) | _BV(PRTIM2) | _BV(PRSPI) | _BV(PRADC))
+#else
+#define UNUSED_MODULES (_BV(PRTWI) | _BV(PRSPI) | _BV(PRADC))
+#endif
 
 /* The watchdog: a decision takes a hundredth of this; the timer ends each sleep far earlier */
 #define WATCHDOG_CONTROL WDTCSR
 #define WATCHDOG_IS_ON _BV(WDE)
 #ifdef TL_NO_WATCHDOG /* for old bootloaders, which a watchdog reset sends round in circles: TINYLIGHT_WATCHDOG=off */
 #define WATCHDOG_SETTING 0
-#else
+#elif MODE == MODE_ANSWER
 #define WATCHDOG_SETTING (WATCHDOG_IS_ON | _BV(WDP2) | _BV(WDP1)) /* a second */
+#else
+#define WATCHDOG_SETTING (WATCHDOG_IS_ON | _BV(WDP1) | _BV(WDP0)) /* 0.12 s: a hanging chip flashes before its monitor trips */
 #endif
 
 /* The Uno's LED, pin PB5: lit while a decision is computed */
 #define LED_PORT PORTB
 #define LED_DIRECTION DDRB
 #define LED_BIT PB5
+
+#if MODE != MODE_ANSWER
+/* Timer 2 gives the tick, which takes TICK_PARTS of its periods. */
+#if F_CPU == 16000000
+#define TICK_CLOCK (_BV(CS22) | _BV(CS21)) /* a 256th */
+#elif F_CPU == 8000000
+#define TICK_CLOCK (_BV(CS22) | _BV(CS20)) /* a 128th */
+#else
+#error "modes light and alone: the tick of 10 ms is exact at 16 and at 8 MHz (F_CPU)"
+#endif
+#define TICK_PARTS 5
+#define TICK_COUNTS 125 /* in a part */
+#define TICK_COUNT_US 16
+#define TICK_MODE TCCR2A
+#define TICK_MODE_PERIODIC _BV(WGM21)
+#define TICK_CONTROL TCCR2B
+#define TICK_LIMIT OCR2A
+#define TICK_COUNT TCNT2
+#define TICK_FLAGS TIFR2
+#define TICK_PART_ENDED _BV(OCF2A)
+#define TICK_INTERRUPTS TIMSK2
+#define TICK_INTERRUPT _BV(OCIE2A)
+#define TICK_VECTOR_NUMBER TIMER2_COMPA_vect_num
+
+/* Lamps: a chain of 74HC595; the heartbeat */
+#define LAMP_PORT PORTD
+#define LAMP_DIRECTION DDRD
+#define LAMP_LATCH_BIT PD2 /* its rising edge shows what was shifted in */
+#define LAMP_CLOCK_BIT PD3 /* shifts at its rising edge */
+#define LAMP_DATA_BIT PD4
+#define HEARTBEAT_BIT PD5
+#define LAMP_OUTPUTS (_BV(LAMP_LATCH_BIT) | _BV(LAMP_CLOCK_BIT) | _BV(LAMP_DATA_BIT) | _BV(HEARTBEAT_BIT))
+#define HEARTBEAT_TOGGLE PIND /* writing a one turns the output over */
+
+/* Detectors: a chain of 74HC165 */
+#define DETECTOR_PORT PORTB
+#define DETECTOR_DIRECTION DDRB
+#define DETECTOR_LOAD_BIT PB0  /* low takes the inputs in */
+#define DETECTOR_CLOCK_BIT PB1 /* shifts at its rising edge */
+#define DETECTOR_OUTPUTS (_BV(DETECTOR_LOAD_BIT) | _BV(DETECTOR_CLOCK_BIT))
+#define DETECTOR_DATA PINB
+#define DETECTOR_DATA_BIT PB2
+#endif
 #endif
 
 #endif

@@ -26,6 +26,15 @@ static inline uint8_t uart_receive(void) {
     RECEIVED_TAIL = (tail + 1) & RECEIVE_MASK;
     return uart_received[tail];
 }
+
+#if MODE != MODE_ANSWER
+extern volatile uint8_t uart_sending_head, uart_sending_tail;
+
+/* Whether a whole frame can be sent without waiting */
+static inline bool uart_has_room(void) {
+    return ((uart_sending_tail - uart_sending_head - 1) & SEND_MASK) >= POLICY_MAX_PAYLOAD + 8;
+}
+#endif
 #else
 MUST_USE uint8_t uart_receive(void); /* the next byte; only if the line is not quiet */
 MUST_USE bool uart_is_quiet(void);   /* nothing received waits to be read */

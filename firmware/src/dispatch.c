@@ -5,11 +5,18 @@
 #include "crc.h"
 #include "flash_check.h"
 #include "infer.h"
+#include "mode.h"
 #include "policy.h"
 #include "range.h"
 #include "stack.h"
 #include "uart.h"
 #include "unpack.h"
+
+#if MODE != MODE_ANSWER
+#include "light/events.h"
+#include "light/report.h"
+#include "light/resets.h"
+#endif
 
 #define FIRMWARE_MAJOR 2
 #define FIRMWARE_MINOR 2
@@ -50,7 +57,8 @@ enum error_code {
 #define LIGHT_BYTES 2 /* action in force, seconds that it has been so (255: or more) */
 _Static_assert(DECIDE_VALUES + 2 * POLICY_INPUTS_MAX + LIGHT_BYTES <= POLICY_MAX_PAYLOAD, "a DECIDE request must fit a frame");
 _Static_assert(LOGIT_BYTES * POLICY_ACTIONS_MAX <= POLICY_MAX_PAYLOAD, "a GET reply must fit a frame");
-_Static_assert(23 + POLICY_SHA256_BYTES <= POLICY_MAX_PAYLOAD, "a HELLO reply must fit a frame");
+#define HELLO_BYTES (23 + POLICY_SHA256_BYTES + (MODE == MODE_ANSWER ? 0 : 9))
+_Static_assert(HELLO_BYTES <= POLICY_MAX_PAYLOAD, "a HELLO reply must fit a frame");
 
 /* PUT: offset, then bytes of values and light. GET: sequence of the decision, then offset and length in its logits */
 #define PUT_OFFSET 0
@@ -203,6 +211,10 @@ static uint8_t check_good(void) {
     if (type == TYPE_HELLO || type == TYPE_STATS) {
         return length != 0 ? ERROR_BAD_LENGTH : ERROR_NONE;
     }
+    if (MODE == MODE_ALONE) {
+        dispatch->error_detail = type;
+        return ERROR_UNKNOWN_TYPE; /* it decides by itself */
+    }
     if (!flash_is_sound()) { /* from here on: what takes a sound flash, a session and an intersection */
         return ERROR_FLASH_CORRUPT;
     }
@@ -270,6 +282,11 @@ static void answer_hello(void) {
     dispatch->in_session = true;
     frame_put_flash((const FLASH uint8_t *)&firmware_self, sizeof firmware_self);
     frame_put_bytes(&boot, sizeof boot);
+#if MODE != MODE_ANSWER
+    static const FLASH uint8_t mode = MODE;
+    frame_put_flash(&mode, sizeof mode);
+    frame_put_bytes(&resets, offsetof(struct resets, recent));
+#endif
 }
 
 /* The CRC of the logits stands for them; it is computed while the bytes before it are being sent. */
@@ -291,6 +308,10 @@ static void answer_stats(void) {
     number[UNTOUCHED_RAM] = stack_untouched_bytes();
     number[STATIC_RAM] = stack_static_bytes();
     frame_put_bytes(&dispatch->counters, sizeof dispatch->counters);
+#if MODE != MODE_ANSWER
+    frame_put_bytes(&events_lost, sizeof events_lost);
+    frame_put_bytes(&light_report, sizeof light_report);
+#endif
 }
 
 void dispatch_answer(void) {

@@ -6,16 +6,18 @@ its results lie. Several processes may build at once: each works in a folder of 
 
 import hashlib
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from firmware.generator.light.control import MODES
 from firmware.generator.policy import PolicyError, read_policy
 from hil.build import pio
 from hil.build.baud import divisor
@@ -27,6 +29,7 @@ from streetflow.errors import FieldError, InputError
 from streetflow.near import or_else
 
 Target = Literal["uno", "uno_system", "native"]
+Mode = Literal["answer", "light", "alone"]  # who senses, decides and shows: docs/controller.md
 KERNELS = ("c", "table", "unrolled")  # by their number in HELLO; "auto": unrolled where it fits the flash, else table
 
 COMPILERS = {
@@ -91,10 +94,13 @@ def build_firmware(
     min_green_s: int = 0,
     build_dir: Path | None = None,
     extra_flags: Sequence[str] = (),
+    mode: Mode = "answer",
+    plans: Sequence[Mapping[str, Any]] = (),
 ) -> Firmware:
     """The firmware with this policy inside. The target "native" has only the portable C; `min_green_s` (0..255) is the minimum
     green that the chip keeps where requests carry the light's state. `extra_flags` go to the compiler (NO_WATCHDOG; tests:
-    firmware/include/faults.h).
+    firmware/include/faults.h). Modes "light" and "alone" drive the lamps of the policy's one intersection, by its plan among
+    `plans` (hil/build/signal_plan.py).
 
     InputError for a policy that can't become firmware, a baud rate out of reach, a compiler that is missing;
     BuildError if compiling fails.
@@ -102,13 +108,15 @@ def build_firmware(
     named, policy_file = Path(policy_file), Path(policy_file).resolve()
     policy_sha256 = _check_policy(named)
     require_kernel(kernel, target == "native")
+    plan = _plan_of(named, mode, plans, target)
     if not 0 <= min_green_s <= 255:
         raise FieldError("min_green_s", f"{min_green_s} s: the chip counts from 0 to 255")
     if target != "native":
         divisor(f_cpu_hz, baud)
     compiler = _compiler_version(target)
     build_dir = (build_dir or default_build_dir()).resolve()
-    key = _content_hash(policy_file, target, str(f_cpu_hz), str(baud), kernel, str(min_green_s), compiler, *extra_flags)
+    settings = (target, str(f_cpu_hz), str(baud), kernel, str(min_green_s), compiler, *extra_flags)
+    key = _content_hash(policy_file, *settings, *([] if plan is None else [mode, plan]))
     folder = build_dir / f"{target}-{key[:16]}"
     if not folder.is_dir():
         variables = {
@@ -118,36 +126,59 @@ def build_firmware(
             "TINYLIGHT_BAUD": str(baud),
             "TINYLIGHT_KERNEL": kernel,
             "TINYLIGHT_MIN_GREEN_S": str(min_green_s),
+            "TINYLIGHT_MODE": mode,
             "PLATFORMIO_BUILD_FLAGS": " ".join(extra_flags),
         }
-        _build(folder, target, variables, named)
+        _build(folder, target, variables, named, plan)
     if target == "native":
         return Firmware(folder / "firmware", None, None, target, f_cpu_hz, baud, policy_sha256)
     elf, hex_file, map_file = (folder / f"firmware.{suffix}" for suffix in ("elf", "hex", "map"))
     return Firmware(elf, hex_file, map_file, target, f_cpu_hz, baud, policy_sha256)
 
 
-def _build(folder: Path, target: Target, variables: dict[str, str], policy_file: Path) -> None:
+def _plan_of(policy_file: Path, mode: Mode, plans: Sequence[Mapping[str, Any]], target: Target) -> str | None:
+    """The text of the signal plan of the policy's intersection; None where the mode needs none."""
+    if mode not in MODES:
+        raise FieldError("mode", f"unknown mode {mode!r}{or_else(mode, MODES)}")
+    if mode == "answer":
+        return None
+    if target == "native":
+        raise FieldError("mode", f"{mode}: the board host has no pins for lamps")
+    ids = [part.id for part in load_policy(policy_file).intersections]
+    if len(ids) != 1:
+        raise FieldError("mode", f"{mode}: the policy is of {len(ids)} intersections, a light of one", str(policy_file))
+    named = [plan for plan in plans if plan.get("intersection") == ids[0]]
+    if not named:
+        raise FieldError("plans", f"no signal plan of {ids[0]}", str(policy_file))
+    return json.dumps(named[0], indent=1)
+
+
+def _build(folder: Path, target: Target, variables: dict[str, str], policy_file: Path, plan: str | None) -> None:
     """Builds into `folder`; errors name `policy_file` as the caller does."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as draft:
+        plan_file = Path(draft) / "plan.json"
+        build_folder = Path(draft) / "build"  # which PlatformIO empties
+        if plan is not None:
+            plan_file.write_text(plan, encoding="utf-8")
+            variables = variables | {"TINYLIGHT_PLAN": str(plan_file)}
         # "buildprog" skips PlatformIO's own size check: our verdict reports what doesn't fit.
         result = pio.run(
             ["run", "-e", target, "-t", "buildprog"],
             project=project_root(),
             state_dir=None if target == "uno" else folder.parent / "platformio",
-            variables=variables | {"PLATFORMIO_BUILD_DIR": draft},
+            variables=variables | {"PLATFORMIO_BUILD_DIR": str(build_folder)},
         )
         if result.returncode != 0:
-            raise _failure(target, result, policy_file)
+            raise _failure(target, result, policy_file, plan_file)
         try:
-            (Path(draft) / target).rename(folder)
+            (build_folder / target).rename(folder)
         except OSError:
             if not folder.is_dir():  # otherwise another process has just built the same
                 raise
 
 
-def _failure(target: str, result: subprocess.CompletedProcess[str], policy_file: Path) -> Exception:
+def _failure(target: str, result: subprocess.CompletedProcess[str], policy_file: Path, plan_file: Path) -> Exception:
     lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
     if any("avr/io.h: No such file" in line for line in lines):
         return InputError("avr-libc", "", "its headers are missing; install it: apt install avr-libc")
@@ -155,6 +186,9 @@ def _failure(target: str, result: subprocess.CompletedProcess[str], policy_file:
     if message := next((line for line in lines if line.startswith(refused)), None):
         place, _, why = message.removeprefix(refused).partition(": ")
         return FieldError("kernel", why, str(policy_file)) if place == "kernel" else InputError(policy_file, place, why)
+    refused = f"Error: {plan_file.resolve()}: "
+    if message := next((line for line in lines if line.startswith(refused)), None):
+        return FieldError("plans", message.removeprefix(refused), str(policy_file))
     return BuildError("\n".join([f"building the firmware for {target} failed:", *lines[-OUTPUT_LINES:]]))
 
 

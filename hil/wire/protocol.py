@@ -6,23 +6,24 @@ Nothing here waits, retries or knows a port. The firmware's C codec is tested ag
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
 from cobs import cobs
 from fastcrc import crc16
 
+from hil.wire.light_fields import LIGHT_HELLO, LIGHT_STATS, MODES, LightCounters, LightIdentity
 from hil.wire.packing import pack, unpack
+from hil.wire.splitter import CRC_BYTES as CRC_BYTES
+from hil.wire.splitter import DELIMITER as DELIMITER
+from hil.wire.splitter import HEADER_BYTES as HEADER_BYTES
+from hil.wire.splitter import MAX_FRAME_BYTES as MAX_FRAME_BYTES
+from hil.wire.splitter import MAX_PAYLOAD_BYTES as MAX_PAYLOAD_BYTES
+from hil.wire.splitter import FrameSplitter as FrameSplitter
 
 VERSION = 3
-DELIMITER = b"\x00"
-HEADER_BYTES = 4  # version, type, sequence, intersection
-CRC_BYTES = 2
 FRAME_OVERHEAD_BYTES = HEADER_BYTES + CRC_BYTES + 2  # one COBS byte and the delimiter
-MAX_PAYLOAD_BYTES = 200
-# The longest frame on the wire: COBS adds one byte per 254, the delimiter is one more.
-MAX_FRAME_BYTES = HEADER_BYTES + MAX_PAYLOAD_BYTES + CRC_BYTES + 2
 
 WITH_LIGHT = 0x02  # DECIDE flags
 VALUES_WERE_PUT = 0x04
@@ -116,6 +117,7 @@ class HelloReply:
     build_id: int | None = None  # a hash of the program; None: firmware before 2.2 (48 bytes), as the next two
     program_bytes: int | None = None
     conditions: int | None = None  # WATCHDOG_ON | FLASH_SOUND
+    light: LightIdentity | None = None  # of firmware that drives lamps (64 bytes)
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,7 @@ class StatsReply:
     static_ram_bytes: int
     beyond_range: int | None = None  # decisions with an input beyond its range; None: firmware before 2.1 (24 bytes)
     at_limit: int | None = None  # decisions with a hidden unit at its limit
+    light: LightCounters | None = None  # of firmware that drives lamps (34 bytes)
 
 
 @dataclass(frozen=True)
@@ -293,7 +296,11 @@ def encode_hello_reply(reply: HelloReply) -> bytes:
     """Payload of a HELLO reply, as a fake board of the tests sends it; without its end, as older firmware does."""
     is_old = reply.build_id is None
     build, conditions = ((), ()) if is_old else ((reply.build_id, reply.program_bytes), (reply.conditions,))
-    return (_HELLO_BEFORE_2_2 if is_old else _HELLO).pack(
+    light = b""
+    if reply.light is not None:
+        mode, *resets = vars(reply.light).values()
+        light = LIGHT_HELLO.pack(MODES.index(mode), *resets)
+    own = (_HELLO_BEFORE_2_2 if is_old else _HELLO).pack(
         *reply.firmware_version,
         reply.kernel,
         reply.min_green_s,
@@ -307,14 +314,20 @@ def encode_hello_reply(reply: HelloReply) -> bytes:
         reply.boot_count,
         *conditions,
     )
+    return own + light
 
 
 def decode_hello_reply(payload: bytes) -> HelloReply:
-    """Raises MalformedFrame unless it has 55 bytes, or the 48 of older firmware."""
+    """Raises MalformedFrame unless it has 55 bytes, the 48 of older firmware, or the 64 of a light."""
     is_old = len(payload) == _HELLO_BEFORE_2_2.size
+    payload, light = _parted(payload, _HELLO, LIGHT_HELLO)
     major, minor, *rest = _unpack(_HELLO_BEFORE_2_2 if is_old else _HELLO, payload, "HELLO")
     kernel, green_s, f_cpu_hz, baud, held, longest, digest, *build, cause, boots = rest if is_old else rest[:-1]
-    told = () if is_old else (*build, rest[-1])
+    told: tuple[Any, ...] = () if is_old else (*build, rest[-1])
+    if light:
+        if light[0] >= len(MODES):
+            raise MalformedFrame(f"HELLO reply of mode {light[0]}")
+        told += (LightIdentity(MODES[light[0]], *light[1:]),)
     return HelloReply((major, minor), kernel, green_s, f_cpu_hz, baud, held, longest, digest.hex(), cause, boots, *told)
 
 
@@ -332,13 +345,17 @@ def decode_decide_reply(payload: bytes) -> DecideReply:
 
 def encode_stats_reply(reply: StatsReply) -> bytes:
     """Payload of a STATS reply; without the last two counters, as older firmware sends it."""
-    counters = [counter for name in StatsReply.__dataclass_fields__ if (counter := getattr(reply, name)) is not None]
-    return (_STATS if reply.at_limit is not None else _STATS_BEFORE_2_1).pack(*counters)
+    *own, light = vars(reply).values()
+    counters = [counter for counter in own if counter is not None]
+    payload = (_STATS if reply.at_limit is not None else _STATS_BEFORE_2_1).pack(*counters)
+    return payload if light is None else payload + LIGHT_STATS.pack(*vars(light).values())
 
 
 def decode_stats_reply(payload: bytes) -> StatsReply:
-    """Raises MalformedFrame unless it has 28 bytes, or the 24 of older firmware."""
-    return StatsReply(*_unpack(_STATS_BEFORE_2_1 if len(payload) == _STATS_BEFORE_2_1.size else _STATS, payload, "STATS"))
+    """Raises MalformedFrame unless it has 28 bytes, the 24 of older firmware, or the 34 of a light."""
+    payload, light = _parted(payload, _STATS, LIGHT_STATS)
+    counters = _unpack(_STATS_BEFORE_2_1 if len(payload) == _STATS_BEFORE_2_1.size else _STATS, payload, "STATS")
+    return replace(StatsReply(*counters), light=LightCounters(*light) if light else None)
 
 
 def encode_error_reply(reply: ErrorReply) -> bytes:
@@ -353,46 +370,14 @@ def decode_error_reply(payload: bytes) -> ErrorReply:
     return ErrorReply(payload[0], payload[1])
 
 
+def _parted(payload: bytes, own: struct.Struct, light: struct.Struct) -> tuple[bytes, tuple[int, ...]]:
+    """What any firmware sends, and what a light adds, where it does."""
+    if len(payload) != own.size + light.size:
+        return payload, ()
+    return payload[: own.size], light.unpack(payload[own.size :])
+
+
 def _unpack(layout: struct.Struct, payload: bytes, what: str) -> tuple[Any, ...]:
     if len(payload) != layout.size:
         raise MalformedFrame(f"{what} reply of {len(payload)} bytes, not {layout.size}")
     return layout.unpack(payload)
-
-
-@dataclass
-class FrameSplitter:
-    """Cuts a byte stream at the delimiters; anything longer than a frame is dropped up to the next delimiter."""
-
-    dropped_bytes: int = 0
-    _part: bytearray = field(default_factory=bytearray)
-    _overlong: bool = False
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """The frames completed by `data`, without delimiters; empty ones are left out."""
-        *ends, rest = data.split(DELIMITER)
-        frames = []
-        for end in ends:
-            self._add(end)
-            if self._part:
-                frames.append(bytes(self._part))
-            self.clear()
-        self._add(rest)
-        return frames
-
-    def pending_bytes(self) -> int:
-        """Bytes of a frame that has not ended yet."""
-        return len(self._part)
-
-    def clear(self) -> None:
-        self._part.clear()
-        self._overlong = False
-
-    def _add(self, part: bytes) -> None:
-        if not self._overlong:
-            self._part += part
-            if len(self._part) < MAX_FRAME_BYTES:
-                return
-            self._overlong = True
-            part = bytes(self._part)
-            self._part.clear()
-        self.dropped_bytes += len(part)

@@ -53,10 +53,7 @@ __vector_\number:
     ori r30, lo8(\ring)
 .endm
 
-    .section .vectors, "ax", @progbits
-    .global __vectors
-    .type __vectors, @function
-__vectors:
+.macro START
     clr r1
     out _SFR_IO_ADDR(SREG), r1
     POINT r28, r29, RAMEND
@@ -75,6 +72,20 @@ __vectors:
     cpse r17, r24
     clr r17
     rjmp count_boot
+.endm
+
+    .section .vectors, "ax", @progbits
+    .global __vectors
+    .type __vectors, @function
+__vectors:
+#if MODE == MODE_ANSWER
+    START
+#else
+    rjmp start
+
+VECTOR TICK_VECTOR_NUMBER
+    rjmp tick
+#endif
 
     .global __stop_program
     .type __stop_program, @function
@@ -146,6 +157,29 @@ received:
     breq leave
     sts uart_counters, r30
     rjmp leave
+
+#if MODE != MODE_ANSWER
+start:
+    START
+
+tick:
+    push r24
+    in r24, _SFR_IO_ADDR(SREG)
+    push r24
+    lds r24, tick_parts
+    inc r24
+    cpi r24, TICK_PARTS
+    brne 1f
+    lds r24, ticks_come
+    inc r24
+    sts ticks_come, r24
+    clr r24
+1:  sts tick_parts, r24
+    pop r24
+    out _SFR_IO_ADDR(SREG), r24
+    pop r24
+    reti
+#endif
 
 count_boot:
     mov r24, r16

@@ -1,0 +1,5 @@
+/* The generated tables of the light, compiled into flash. */
+#include "light/dimensions.h" /* generated */
+#include "light/plan.h"
+
+#include "light/light_tables.h" /* generated */

@@ -1,0 +1,81 @@
+/* The main loop of a chip that drives lamps: a scan every 10 ms; between two of them it decides, answers and tells, each of which takes
+ * less than a tick, and else it sleeps.
+ */
+#include "board.h"
+#include "cycles.h"
+#include "dispatch.h"
+#include "faults.h"
+#include "frame.h"
+#include "infer.h"
+#include "light/control.h"
+#include "light/events.h"
+#include "light/scan.h"
+#include "light/tick.h"
+#include "light/unasked.h"
+#include "uart.h"
+
+#include <avr/sleep.h>
+
+__attribute__((OS_main)) int main(void); /* it has no caller, so no registers to save */
+
+static inline void decide(void) {
+    board_led(true);
+    TIMER_INTERRUPTS = TIMER_OVERFLOW_INTERRUPT;
+    cycles_start();
+    infer(dispatch_intersection(), dispatch_values());
+    FAULT_SLOWDOWN();
+    const uint24 cycles = cycles_stop();
+    TIMER_INTERRUPTS = 0;
+    board_led(false);
+    dispatch_decided(cycles);
+    control_decided(dispatch->last.answer.action);
+    if (cycles > F_CPU / TICKS_PER_S) {
+        control_overrun();
+    }
+}
+
+static inline void take_byte(void) {
+    const enum frame_status status = frame_reader_push(&dispatch->request, uart_receive());
+    if (status == FRAME_INCOMPLETE) {
+        return;
+    }
+    if (dispatch_check(status)) {
+        decide();
+        dispatch_answer();
+        dispatch_count_range();
+    } else {
+        dispatch_answer();
+    }
+    frame_reader_reset(&dispatch->request);
+}
+
+static inline void rest(void) {
+    cli();
+    if (!scan_is_due() && (uart_is_quiet() || !uart_has_room())) { /* checked with interrupts off: what comes now still ends the sleep */
+        sei(); /* takes effect after the next instruction, hence no gap before the sleep */
+        sleep_cpu();
+    }
+    sei();
+}
+
+int main(void) {
+    dispatch = &dispatch_state;
+    board_start();
+    TIMER_INTERRUPTS = 0; /* only while it is the stopwatch */
+    scan_start();
+    frame_reader_reset(&dispatch->request);
+    tick_start();
+    for (;;) {
+        if (scan_is_due()) {
+            scan();
+        } else if (!uart_has_room()) {
+            rest();
+        } else if (!uart_is_quiet()) {
+            take_byte();
+        } else if (events_wait()) {
+            unasked_send_events();
+        } else {
+            rest();
+        }
+    }
+}
