@@ -2,6 +2,7 @@
 #ifndef INFER_H
 #define INFER_H
 
+#include "mode.h"
 #include "policy.h"
 #include "types.h"
 
@@ -11,7 +12,11 @@ struct decision {
 };
 
 /* The result of infer(). Until then its memory may hold the values of a request that comes in parts. */
+#if MODE == MODE_ALONE
+#define PARTS_BYTES 1 /* nobody sends any */
+#else
 #define PARTS_BYTES (2 * POLICY_INPUTS_MAX + 2)
+#endif
 extern union decision_or_parts {
     struct decision decision;
     uint8_t parts[PARTS_BYTES];

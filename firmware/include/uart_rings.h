@@ -2,12 +2,17 @@
 #ifndef UART_RINGS_H
 #define UART_RINGS_H
 
+#include "mode.h"
 #include "policy_dimensions.h"
 
 /* Powers of two. What the chip receives while it computes must fit the first; with stop and wait that is nothing. Sending
  * never waits if the second holds a whole frame, and would stall if it held less than a COBS block.
  */
+#if MODE == MODE_ALONE
+#define RECEIVE_RING_BYTES 32 /* nothing long is asked */
+#else
 #define RECEIVE_RING_BYTES 64
+#endif
 #if POLICY_MAX_PAYLOAD + 8 < 64
 #define SEND_RING_BYTES 64
 #elif POLICY_MAX_PAYLOAD + 8 < 128

@@ -34,6 +34,7 @@ class Kind(IntEnum):
     DETECTOR_OFF = 81
     DETECTOR_ON = 82
     DETECTOR_RESTORED = 83
+    DETECTOR_FAULT_OTHER = 84  # more vehicles than fit the lane
     DETECTOR_FAULT_WATCHDOG = 85  # occupied for too long
     DETECTOR_FAULT_OPEN_LOOP = 86  # counts nothing
     DETECTOR_FAULT_EXCESSIVE_CHANGE = 88  # chatters

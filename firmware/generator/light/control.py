@@ -9,6 +9,7 @@ from typing import Any
 
 from firmware.generator.c_tables import array
 from firmware.generator.light.plan import PHASES_MAX, ShellPlan, plan_of
+from firmware.generator.light.sensing import NOTHING_SENSED, Sensing, sensing_of, tables
 from firmware.generator.light.tables import GENERATED, tables_header
 from firmware.generator.policy import JsonObject, PolicyError
 
@@ -33,13 +34,14 @@ def generate_light(plan_file: Path, policy: JsonObject, mode: str, folder: Path)
         plan = plan_of(document)
         _check_policy(document, policy)
         steps = plan_steps(document, plan, policy["decision_interval_s"])
-        dimensions = _dimensions(plan, policy, steps)
+        sensed = sensing_of(document, policy) if mode == "alone" else NOTHING_SENSED
+        dimensions = _dimensions(plan, policy, steps, sensed)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise PolicyError(f"not a signal plan ({type(error).__name__}: {error})") from None
     texts = {
         "shell_tables.h": tables_header(plan),
         "light/dimensions.h": dimensions_header(dimensions),
-        "light/light_tables.h": "\n".join([GENERATED, _steps_table(steps), ""]),
+        "light/light_tables.h": "\n\n".join([GENERATED, _steps_table(steps), *tables(sensed), ""]),
     }
     for name, text in texts.items():
         path = folder / name
@@ -71,7 +73,7 @@ def dimensions_header(values: dict[str, int]) -> str:
     return "\n".join([GENERATED, f"#ifndef {guard}", f"#define {guard}", "", *lines, "", "#endif", ""])
 
 
-def _dimensions(plan: ShellPlan, policy: JsonObject, steps: Sequence[Step]) -> dict[str, int]:
+def _dimensions(plan: ShellPlan, policy: JsonObject, steps: Sequence[Step], sensed: Sensing) -> dict[str, int]:
     crosswalks = any(plan.walk_clear)
     interval_s = policy["decision_interval_s"]
     if not 1 <= interval_s <= INTERVAL_S_MAX:
@@ -80,8 +82,12 @@ def _dimensions(plan: ShellPlan, policy: JsonObject, steps: Sequence[Step]) -> d
         "LIGHT_GROUPS": plan.groups,
         "LIGHT_LAST_GROUP": 1 << (plan.groups - 1),
         "LIGHT_CROSSWALKS": int(crosswalks),
-        "LIGHT_FIRST_BUTTON": 0,
-        "LIGHT_LINES": plan.groups if crosswalks else 0,
+        "LIGHT_ACTIONS": len(plan.phase_groups),
+        "LIGHT_IN_LANES": sensed.in_lanes,
+        "LIGHT_LANES": len(sensed.lanes),
+        "LIGHT_PASSED": int(sensed.counts_passed),
+        "LIGHT_FIRST_BUTTON": 2 * len(sensed.lanes),
+        "LIGHT_LINES": 2 * len(sensed.lanes) + (plan.groups if crosswalks else 0),
         "LIGHT_INTERVAL_S": interval_s,
         "LIGHT_PATIENCE_TICKS": round(PATIENCE * interval_s * TICKS_PER_S),
         "LIGHT_PLAN_STEPS": len(steps),

@@ -16,6 +16,7 @@ void control_decided(uint8_t action); /* by the network */
 void control_overrun(void);           /* it took too long: it won't be asked again */
 void control_suspect(bool too_many);  /* whether its inputs are worth a decision */
 
+uint8_t control_wish(void); /* at the last tick, or since a decision */
 uint8_t control_who(void); /* CONTROL_NETWORK or why not */
 
 #endif

@@ -21,6 +21,7 @@ enum event_kind {
     EVENT_DETECTOR_OFF = 81, /* of these a detector's line, counted from 1 */
     EVENT_DETECTOR_ON = 82,
     EVENT_DETECTOR_RESTORED = 83,
+    EVENT_DETECTOR_FAULTY = 84,  /* "other": more vehicles than fit */
     EVENT_DETECTOR_STUCK = 85,   /* "watchdog fault" */
     EVENT_DETECTOR_SILENT = 86,  /* "open loop fault" */
     EVENT_DETECTOR_CHATTERS = 88, /* "excessive change fault" */
@@ -48,7 +49,7 @@ enum event_alarm {
     ALARM_TICKS_LATE,   /* a tick had begun before the one before it was over */
 };
 
-#define EVENTS_MAX 48 /* what a change of phases and all detectors bring within some frames' time */
+#define EVENTS_MAX 32 /* what a change of phases and all detectors bring within some frames' time */
 
 struct event {
     uint16_t tick; /* its low half: none waits for so long that it would turn over */

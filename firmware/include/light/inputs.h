@@ -5,6 +5,6 @@
 #include "light/shell.h"
 
 void inputs_start(void);
-void inputs_tick(uint32_t tick, struct shell_input *input); /* gives calls and presses */
+void inputs_tick(uint32_t tick, shell_set green, struct shell_input *input); /* gives calls and presses */
 
 #endif

@@ -6,7 +6,7 @@
 #include "light/plan.h"
 #include "mode.h"
 
-static uint8_t wish, who;
+static uint8_t wish, planned, who;
 static bool has_overrun, is_suspect;
 #if MODE == MODE_LIGHT
 static uint16_t silent_ticks; /* since a decision was asked for */
@@ -48,9 +48,13 @@ static uint8_t judge(void) {
     return is_suspect ? ALARM_SUSPECTS : CONTROL_NETWORK;
 }
 
+uint8_t control_wish(void) {
+    return who == CONTROL_NETWORK ? wish : planned;
+}
+
 uint8_t control_tick(uint32_t tick, bool is_running) {
     if (!is_running) {
-        return wish;
+        return SHELL_NO_PHASE;
     }
     const uint8_t judged = judge();
     if (judged != who) {
@@ -60,5 +64,8 @@ uint8_t control_tick(uint32_t tick, bool is_running) {
         who = judged;
         events_note(tick, EVENT_ALARM, who == CONTROL_NETWORK ? ALARM_POLICY : who);
     }
-    return who == CONTROL_NETWORK ? wish : plan_tick();
+    if (who != CONTROL_NETWORK) {
+        planned = plan_tick();
+    }
+    return control_wish();
 }

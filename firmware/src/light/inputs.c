@@ -1,9 +1,11 @@
-/* See inputs.h. In mode light nobody knows where vehicles are: all count as waiting. */
+/* See inputs.h. Without loops, as in mode light, nobody knows where vehicles are: all count as waiting. */
 #include "light/inputs.h"
 
 #include "hardware.h"
 #include "light/events.h"
+#include "light/control.h"
 #include "light/lines.h"
+#include "light/sensing.h"
 
 #if LIGHT_LINES
 static struct lines lines;
@@ -29,13 +31,20 @@ static void note_buttons(uint32_t tick, const uint8_t *changed, struct shell_inp
 }
 #endif
 
-void inputs_tick(uint32_t tick, struct shell_input *input) {
+void inputs_tick(uint32_t tick, shell_set green, struct shell_input *input) {
 #if LIGHT_LINES
     uint8_t read[LINES_BYTES], changed[LINES_BYTES];
     lines_read(read);
     lines_take(&lines, read, changed);
 #endif
+#if LIGHT_LANES
+    sensing_take(tick, lines.level, changed, green);
+    input->calls = sensing_calls();
+    control_suspect(sensing_is_poor());
+#else
+    (void)green;
     input->calls = shell_tables.served;
+#endif
 #if LIGHT_CROSSWALKS
     note_buttons(tick, changed, input);
 #else

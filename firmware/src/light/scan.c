@@ -5,6 +5,7 @@
 #include "crc.h"
 #include "flash_check.h"
 #include "light/control.h"
+#include "light/dimensions.h" /* generated */
 #include "light/events.h"
 #include "light/inputs.h"
 #include "light/lamps.h"
@@ -61,10 +62,37 @@ static void report_times(void) {
     }
 }
 
+#if MODE == MODE_ALONE
+static bool has_begun, is_decision_due;
+static uint16_t ticks_left; /* to the next decision */
+
+/* The first decision is made when the first green begins. */
+static void count_down(void) {
+    has_begun |= shown.shown != SHELL_NO_PHASE;
+    if (has_begun && shell.mode != SHELL_FLASH) {
+        if (ticks_left == 0) {
+            ticks_left = LIGHT_INTERVAL_S * TICKS_PER_S;
+            is_decision_due = control_who() != ALARM_OVERRUN;
+        }
+        ticks_left--;
+    }
+}
+
+bool scan_takes_decision(void) {
+    const bool is_due = is_decision_due;
+    is_decision_due = false;
+    return is_due;
+}
+
+uint8_t scan_action(void) {
+    return shell.phase;
+}
+#endif
+
 void scan(void) {
     struct shell_output next;
     ticks++;
-    inputs_tick(ticks, &input);
+    inputs_tick(ticks, shown.green, &input);
     input.wish = control_tick(ticks, shell.mode == SHELL_GREEN || shell.mode == SHELL_CHANGE);
     shell_tick(&shell, &input, &next);
     lamps_show(&next);
@@ -74,6 +102,9 @@ void scan(void) {
     events_note_lamps(ticks, &shown, &next, shell.mode);
     shown = next;
     resets_pass(ticks);
+#if MODE == MODE_ALONE
+    count_down();
+#endif
 }
 
 void scan_start(void) {

@@ -1,0 +1,119 @@
+"""What a light that decides alone knows of its detectors, and how the policy's features are made of them: tables in flash."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from firmware.generator.c_tables import array
+from firmware.generator.light.plan import LANES_MAX
+from firmware.generator.policy import INT16_MAX, JsonObject, PolicyError
+
+COUNT_MAX = 255  # of a lane
+SOURCES = ("end", "vehicles", "action", "changed", "passed")  # by their number in the table
+
+Cell = list[tuple[int, int]]
+"""(lane, weight) of each term."""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One lane, as struct sensing_lane has it."""
+
+    groups: int
+    road: int
+    most: int
+    clear_s: int
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One kept feature; cells only where its source is "vehicles"."""
+
+    source: str
+    cells: tuple[Cell, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sensing:
+    """Lanes that lead in, then those that lead out if a feature needs them."""
+
+    in_lanes: int
+    lanes: tuple[Lane, ...]
+    features: tuple[Feature, ...]
+
+    @property
+    def counts_passed(self) -> bool:
+        return any(feature.source == "passed" for feature in self.features)
+
+
+NOTHING_SENSED = Sensing(0, (), ())
+
+
+def sensing_of(document: dict[str, Any], policy: JsonObject) -> Sensing:
+    """From the document's `sensing` (hil/build/light_plan.py), for the features that the policy keeps. PolicyError for a
+    feature that loops can't measure, and for more lanes than fit."""
+    if "sensing" not in document:
+        raise PolicyError("sensing: missing; mode alone needs the crossing's lanes and features (hil/build/light_plan.py)")
+    given = document["sensing"]
+    kept, actions = policy["intersections"][0]["features"], len(document["phases"])
+    features = tuple(_feature(each, given["features"], actions) for each in kept)
+    in_lanes, out_lanes = given["in_lanes"], given["out_lanes"]
+    used = {lane for feature in features for cell in feature.cells for lane, _ in cell}
+    lanes = [*in_lanes, *(out_lanes if any(lane >= len(in_lanes) for lane in used) else ())]
+    if len(lanes) > LANES_MAX:
+        raise PolicyError(
+            f"sensing: {len(lanes)} lanes that the policy's features need, the detectors' wires carry {LANES_MAX}"
+        )
+    if any(not 0 <= lane < len(lanes) for lane in used):
+        raise PolicyError(f"sensing: a feature of lane {max(used)}, there are {len(lanes)}")
+    return Sensing(len(in_lanes), tuple(_lane(lane, f"lane {number}") for number, lane in enumerate(lanes)), features)
+
+
+def tables(sensed: Sensing) -> list[str]:
+    """sensing_lanes and feature_terms as C; none where nothing is sensed."""
+    if not sensed.lanes:
+        return []
+    lanes = (f"{{{lane.groups}, {lane.road}, {lane.most}, {lane.clear_s}}}" for lane in sensed.lanes)
+    terms = [byte for feature in sensed.features for byte in _bytes(feature)]
+    return [
+        array("struct sensing_lane", "sensing_lanes", lanes, storage=""),
+        array("uint8_t", "feature_terms", [*terms, SOURCES.index("end")], storage=""),
+    ]
+
+
+def _bytes(feature: Feature) -> list[int]:
+    if feature.source != "vehicles":
+        return [SOURCES.index(feature.source)]
+    cells = [byte for cell in feature.cells for byte in (len(cell), *(part & 0xFF for term in cell for part in term))]
+    return [SOURCES.index("vehicles"), len(feature.cells), *cells]
+
+
+def _feature(kept: JsonObject, known: dict[str, Any], actions: int) -> Feature:
+    name = kept["name"]
+    if name not in known:
+        raise PolicyError(f"features: {name} can't be measured by two loops a lane; mode alone takes {', '.join(known)}")
+    source, cells = known[name]["source"], [[(lane, weight) for lane, weight in cell] for cell in known[name]["cells"]]
+    width = {"vehicles": len(cells), "action": actions}.get(source, 1)
+    if source not in SOURCES[1:] or width != kept["width"]:
+        raise PolicyError(f"features: {name} has {width} values at this crossing, the policy takes {kept['width']}")
+    for cell in cells:
+        if COUNT_MAX * sum(abs(weight) for _, weight in cell) > INT16_MAX or any(not -128 <= w <= 127 for _, w in cell):
+            raise PolicyError(f"features: {name} could leave 16 bits")
+    return Feature(source, tuple(cells))
+
+
+def _lane(lane: dict[str, Any], place: str) -> Lane:
+    groups = sum(1 << group for group in lane["groups"])
+    most, clear_s = min(int(lane["most"]), COUNT_MAX), min(math.ceil(lane["clear_s"]), COUNT_MAX)
+    if not (0 <= lane["road"] <= COUNT_MAX and most >= 1 and clear_s >= 1):
+        raise PolicyError(f"sensing: {place}: {lane}")
+    return Lane(groups, lane["road"], most, clear_s)
+
+
+def lane_order(document: dict[str, Any], policy: JsonObject) -> Sequence[int]:
+    """The engine's numbers of the lanes that the chip senses, in the order of its wires: lane k has lines 2k and 2k + 1."""
+    count = len(sensing_of(document, policy).lanes)
+    return [lane["lane"] for lane in (*document["sensing"]["in_lanes"], *document["sensing"]["out_lanes"])][:count]

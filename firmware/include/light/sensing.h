@@ -1,0 +1,37 @@
+/* Vehicles on each lane, from its two loops: one where it begins, one behind its stop line. And which loops not to believe. */
+#ifndef SENSING_H
+#define SENSING_H
+
+#include "light/dimensions.h" /* generated */
+#include "light/shell.h"
+#include "types.h"
+
+/* Of a lane, generated */
+struct sensing_lane {
+    shell_set groups; /* that it can be left by; 0: another crossing's */
+    uint8_t road;     /* lanes of one road are neighbours */
+    uint8_t most;     /* vehicles that fit */
+    uint8_t clear_s;  /* who doesn't wait has driven along it in this time */
+};
+
+extern const FLASH struct sensing_lane sensing_lanes[]; /* in-lanes, then out-lanes */
+
+extern uint8_t sensing_counts[]; /* entered less left, 0 to 255: as counted, suspect or not */
+
+/* One tick: the loops' levels (line 2k: entry of lane k, 2k + 1: its stop line), those that have changed, and what is green. */
+void sensing_take(uint32_t tick, const uint8_t *level, const uint8_t *changed, shell_set green);
+
+/* Groups with a vehicle on a lane of theirs. A suspect lane always calls. */
+shell_set sensing_calls(void);
+
+/* Vehicles on a lane; on a suspect one, as many as on its neighbours in the mean. */
+uint8_t sensing_value(uint8_t lane);
+bool sensing_is_suspect(uint8_t lane);
+bool sensing_is_poor(void); /* as of the last sensing_calls: too many lanes that lead in are suspect for a decision to be worth anything */
+
+#if LIGHT_PASSED
+/* Vehicles that were on lanes that lead in at the last call, and have left since. */
+uint16_t sensing_take_passed(void);
+#endif
+
+#endif

@@ -1,0 +1,96 @@
+"""All that the chips of a network's lights need of it: each crossing's signal plan, its lanes and features, its fixed times."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from hil.build.signal_plan import plan_document
+from streetflow.control.environment import Environment
+from streetflow.control.features import DEPLOYABLE, FEATURES
+from streetflow.control.intersection import Intersection
+from streetflow.control.signal_groups import SignalPlan, signal_plans
+from streetflow.control.webster import START_UP_S, flow_ratios, plan, streams
+from streetflow.errors import InputError
+from streetflow.kernels.sources import CHANGED, PASSED, Source
+from streetflow.networks.catalogue import Network, find_network
+from streetflow.roadnet.network_tables import NetworkTables, load_network
+
+VEHICLE_M = 7.5
+"""What a standing vehicle takes of a lane, its gap included."""
+SLOWER = 1.25
+SPARE_S = 10.0
+OUT_CLEAR_S = 255.0
+"""Another light may keep vehicles on the lanes that lead out."""
+MAX_CYCLE_S = 120
+
+
+def light_documents(network: str | Network, flow: int = 0) -> list[dict[str, Any]]:
+    """The documents of all signalled crossings, for `build_firmware`'s `plans`, in file order.
+
+    Args:
+        network: its name, or itself.
+        flow: the demand that the fixed times are made for.
+    """
+    environment = Environment(network, flow, features=("inter_2_current_phase",))
+    found = find_network(network) if isinstance(network, str) else network
+    tables = load_network(found.roadnet_file)
+    ratios = flow_ratios(environment)
+    documents = []
+    for each, crossing in zip(signal_plans(tables), environment.intersections, strict=True):
+        actions = plan(
+            streams(crossing, ratios), crossing.action_count, environment.decision_interval_s, lost_s(each), MAX_CYCLE_S
+        )
+        steps = [[action, len(list(run)) * environment.decision_interval_s] for action, run in groupby(actions)]
+        documents.append(plan_document(each) | {"plan": steps, "sensing": sensing(tables, each, crossing)})
+    return documents
+
+
+def lost_s(plan_of_light: SignalPlan) -> float:
+    """Of a stage: starting up, and the mean of its changes."""
+    actions = range(len(plan_of_light.phases))
+    changes = [plan_of_light.change_s(a, b) for a in actions for b in actions if a != b]
+    return START_UP_S + sum(changes) / len(changes)
+
+
+def sensing(network: NetworkTables, plan_of_light: SignalPlan, crossing: Intersection) -> dict[str, Any]:
+    """Lanes in the order of the wires, and the features that two loops a lane can measure, as sums over these lanes."""
+    lanes = [*plan_of_light.in_lanes, *crossing.out_lanes]
+    order = {lane: number for number, lane in enumerate(lanes)}
+    if missing := set(crossing.in_lanes) - set(order):
+        raise InputError(network.roadnet.file, crossing.id, f"lane {min(missing)} leads in, but nowhere out")
+    roads_in, roads_out = ({lane: road for road, own in enumerate(of) for lane in own} for of in (
+        crossing.in_road_lanes, crossing.out_road_lanes
+    ))  # fmt: skip
+    in_lanes = [
+        _lane(network, lane, roads_in[lane], groups)
+        for lane, groups in zip(plan_of_light.in_lanes, plan_of_light.lane_groups, strict=True)
+    ]
+    out_lanes = [_lane(network, lane, len(crossing.in_roads) + roads_out[lane], ()) for lane in crossing.out_lanes]
+    return {
+        "in_lanes": in_lanes,
+        "out_lanes": out_lanes,
+        "features": {name: _feature(name, crossing, order) for name in DEPLOYABLE},
+    }
+
+
+def _lane(network: NetworkTables, lane: int, road: int, groups: tuple[int, ...]) -> dict[str, Any]:
+    length_m, speed_mps = network.lane_shapes.length_m[lane], float(network.arrays["speed_limit"][lane])
+    return {
+        "lane": int(lane),
+        "road": road,
+        "groups": list(groups),
+        "most": int(length_m / VEHICLE_M) + 1,
+        "clear_s": float(SLOWER * length_m / speed_mps + SPARE_S) if groups else OUT_CLEAR_S,
+    }
+
+
+def _feature(name: str, crossing: Intersection, order: dict[int, int]) -> dict[str, Any]:
+    spec = FEATURES[name]
+    if spec.source is Source.ACTION:
+        return {"source": "action", "cells": []}
+    if spec.source is Source.OWN:
+        ((index, _),) = spec.cells(crossing)[0]
+        return {"source": {CHANGED: "changed", PASSED: "passed"}[index], "cells": []}
+    assert spec.source is Source.VEHICLES and spec.lsb_per_unit == spec.source_units == 1, name
+    return {"source": "vehicles", "cells": [[[order[lane], weight] for lane, weight in cell] for cell in spec.cells(crossing)]}
