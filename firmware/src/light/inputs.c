@@ -17,15 +17,26 @@ void inputs_start(void) {
 }
 
 #if LIGHT_CROSSWALKS
+/* Lines from the first button on: one a group, in at most three bytes, since a lane takes two lines */
+static shell_set buttons_of(const uint8_t *bytes) {
+    const uint8_t *byte = bytes + LIGHT_FIRST_BUTTON / 8;
+    uint32_t found = byte[0];
+    if (LINES_BYTES - LIGHT_FIRST_BUTTON / 8 > 1) {
+        found |= (uint32_t)byte[1] << 8;
+    }
+    if (LINES_BYTES - LIGHT_FIRST_BUTTON / 8 > 2) {
+        found |= (uint32_t)byte[2] << 16;
+    }
+    return (shell_set)(found >> LIGHT_FIRST_BUTTON % 8) & (shell_set)(2 * LIGHT_LAST_GROUP - 1);
+}
+
 static void note_buttons(uint32_t tick, const uint8_t *changed, struct shell_input *input) {
-    input->presses = 0;
-    shell_set group = 1;
-    for (uint8_t line = LIGHT_FIRST_BUTTON; line < LIGHT_LINES; line++, group <<= 1) {
-        if (lines_bit(lines.level, line)) {
-            input->presses |= group;
-        }
-        if (lines_bit(changed, line)) {
-            events_note(tick, lines_bit(lines.level, line) ? EVENT_BUTTON_ON : EVENT_BUTTON_OFF, line - LIGHT_FIRST_BUTTON + 1);
+    shell_set pressed = buttons_of(lines.level);
+    input->presses = pressed;
+    shell_set turned = buttons_of(changed);
+    for (uint8_t channel = 1; turned != 0; channel++, turned >>= 1, pressed >>= 1) {
+        if ((turned & 1) != 0) {
+            events_note(tick, (pressed & 1) != 0 ? EVENT_BUTTON_ON : EVENT_BUTTON_OFF, channel);
         }
     }
 }

@@ -82,12 +82,16 @@ static inline void take_byte(void) {
     frame_reader_reset(&dispatch->request);
 }
 
-static inline void rest(void) {
-    cli();
-    if (!scan_is_due() && (uart_is_quiet() || !uart_has_room())) { /* checked with interrupts off: what comes now still ends the sleep */
+/* Until there is something to do; `for_room`: until the next interrupt, which may be that of a byte sent */
+static inline void rest(bool for_room) {
+    do {
+        cli();
+        if (scan_is_due() || (!for_room && !uart_is_quiet())) { /* with interrupts off: what comes now still ends the sleep */
+            break;
+        }
         sei(); /* takes effect after the next instruction, hence no gap before the sleep */
         sleep_cpu();
-    }
+    } while (!for_room);
     sei();
 }
 
@@ -106,7 +110,7 @@ int main(void) {
             decide();
 #endif
         } else if (!uart_has_room()) {
-            rest();
+            rest(true);
         } else if (!uart_is_quiet()) {
             take_byte();
 #if MODE == MODE_ALONE
@@ -116,7 +120,7 @@ int main(void) {
         } else if (events_wait()) {
             unasked_send_events();
         } else {
-            rest();
+            rest(false);
         }
     }
 }

@@ -5,7 +5,7 @@
 #define SHELL_REACHED(ticks, limit) ((ticks) >= (limit))
 #endif
 
-#define BIT(group) ((shell_set)(1u << (group)))
+/* In loops through the groups `bit` is the set of this one: a shift by a variable takes the chip a loop of its own. */
 
 static shell_set phase_groups(uint8_t phase) {
     return shell_tables.phase_groups[phase];
@@ -26,9 +26,10 @@ static shell_set green_groups(const struct shell *s) {
 /* Of `set`, the groups in conflict with any of `others` */
 static shell_set in_conflict(shell_set set, shell_set others) {
     shell_set found = 0;
-    for (uint8_t group = 0; group < shell_tables.groups; group++) {
-        if ((set & BIT(group)) != 0 && (shell_tables.conflicts[group] & others) != 0) {
-            found |= BIT(group);
+    shell_set bit = 1;
+    for (uint8_t group = 0; group < shell_tables.groups; group++, bit <<= 1) {
+        if ((set & bit) != 0 && (shell_tables.conflicts[group] & others) != 0) {
+            found |= bit;
         }
     }
     return found;
@@ -57,8 +58,9 @@ static void enter(struct shell *s, uint8_t mode) {
 
 static void restart_clocks(struct shell *s, shell_set groups) {
     s->due &= ~groups;
-    for (uint8_t group = 0; group < SHELL_GROUPS_MAX; group++) {
-        if ((groups & BIT(group)) != 0) {
+    shell_set bit = 1;
+    for (uint8_t group = 0; group < SHELL_GROUPS_MAX; group++, bit <<= 1) {
+        if ((groups & bit) != 0) {
             s->clocks[group] = 0;
         }
     }
@@ -84,8 +86,9 @@ static uint8_t begin_phase(struct shell *s, uint8_t phase) {
 static bool change_is_over(const struct shell *s) {
     const shell_set leaving = phase_groups(s->phase) & ~phase_groups(s->next);
     const shell_set entering = phase_groups(s->next) & ~phase_groups(s->phase);
-    for (uint8_t group = 0; group < shell_tables.groups; group++) {
-        if ((leaving & BIT(group)) != 0) {
+    shell_set bit = 1;
+    for (uint8_t group = 0; group < shell_tables.groups; group++, bit <<= 1) {
+        if ((leaving & bit) != 0) {
             const uint16_t red = (shell_tables.conflicts[group] & entering) != 0 ? shell_tables.red_ticks[group] : 0;
             if (!SHELL_REACHED(s->timer, (uint16_t)(shell_tables.yellow_ticks[group] + red))) {
                 return false;
@@ -109,8 +112,9 @@ static bool may_end(const struct shell *s) {
     if (!SHELL_REACHED(s->timer, shell_tables.phase_least_ticks[s->phase])) {
         return false;
     }
-    for (uint8_t group = 0; group < shell_tables.groups; group++) {
-        if ((s->walking & BIT(group)) != 0 && !SHELL_REACHED(s->timer, shell_tables.walk_clear_ticks[group])) {
+    shell_set bit = 1;
+    for (uint8_t group = 0; group < shell_tables.groups; group++, bit <<= 1) {
+        if ((s->walking & bit) != 0 && !SHELL_REACHED(s->timer, shell_tables.walk_clear_ticks[group])) {
             return false;
         }
     }
@@ -189,9 +193,10 @@ static void take_calls(struct shell *s, shell_set calls, shell_set presses) {
     if (s->mode == SHELL_FLASH) {
         return;
     }
-    for (uint8_t group = 0; group < SHELL_GROUPS_MAX; group++) {
-        if ((presses & BIT(group)) != 0 && shell_tables.walk_clear_ticks[group] == 0) {
-            presses &= ~BIT(group);
+    shell_set bit = 1;
+    for (uint8_t group = 0; group < SHELL_GROUPS_MAX; group++, bit <<= 1) {
+        if ((presses & bit) != 0 && shell_tables.walk_clear_ticks[group] == 0) {
+            presses &= ~bit;
         }
     }
     if ((presses & s->walking) != 0 && !SHELL_REACHED(s->timer, shell_tables.walk_ticks)) {
@@ -204,14 +209,15 @@ static void take_calls(struct shell *s, shell_set calls, shell_set presses) {
 /* Who has waited, or been green, for too long? A clock runs while its group waits, or is green and somebody in conflict waits. */
 static void run_clocks(struct shell *s) {
     const shell_set running = s->called | in_conflict(green_groups(s), s->called);
-    for (uint8_t group = 0; group < shell_tables.groups; group++) {
-        if ((running & BIT(group)) == 0) {
+    shell_set bit = 1;
+    for (uint8_t group = 0; group < shell_tables.groups; group++, bit <<= 1) {
+        if ((running & bit) == 0) {
             s->clocks[group] = 0;
             continue;
         }
-        const uint16_t limit = (s->called & BIT(group)) != 0 ? shell_tables.longest_red_ticks : shell_tables.max_green_ticks[group];
+        const uint16_t limit = (s->called & bit) != 0 ? shell_tables.longest_red_ticks : shell_tables.max_green_ticks[group];
         if (s->clocks[group] >= limit) {
-            s->due |= BIT(group);
+            s->due |= bit;
         } else {
             s->clocks[group]++;
         }
@@ -250,9 +256,10 @@ static void show_crosswalks(const struct shell *s, struct shell_output *output) 
         output->walk = s->walking;
         return;
     }
-    for (uint8_t group = 0; group < shell_tables.groups; group++) {
-        if ((s->walking & BIT(group)) != 0 && !SHELL_REACHED(s->timer, shell_tables.walk_clear_ticks[group])) {
-            output->clearing |= BIT(group);
+    shell_set bit = 1;
+    for (uint8_t group = 0; group < shell_tables.groups; group++, bit <<= 1) {
+        if ((s->walking & bit) != 0 && !SHELL_REACHED(s->timer, shell_tables.walk_clear_ticks[group])) {
+            output->clearing |= bit;
         }
     }
 }
@@ -260,9 +267,10 @@ static void show_crosswalks(const struct shell *s, struct shell_output *output) 
 static shell_set yellow_groups(const struct shell *s) {
     const shell_set leaving = s->mode == SHELL_CHANGE ? phase_groups(s->phase) & ~phase_groups(s->next) : 0;
     shell_set yellow = 0;
-    for (uint8_t group = 0; group < shell_tables.groups; group++) {
-        if ((leaving & BIT(group)) != 0 && !SHELL_REACHED(s->timer, shell_tables.yellow_ticks[group])) {
-            yellow |= BIT(group);
+    shell_set bit = 1;
+    for (uint8_t group = 0; group < shell_tables.groups; group++, bit <<= 1) {
+        if ((leaving & bit) != 0 && !SHELL_REACHED(s->timer, shell_tables.yellow_ticks[group])) {
+            yellow |= bit;
         }
     }
     return yellow;
