@@ -12,6 +12,7 @@
  *   hang ADDRESS       throws the program there, interrupts off
  *   flash ADDRESS HEX  changes bytes of the program
  *   ram ADDRESS HEX    and of the memory
+ *   eeprom ADDRESS HEX and of the EEPROM
  *   cycles             says "cycles AWAKE ALL" since the start
  *   kept               says "kept HEX": the EEPROM's first 32 bytes
  * Answers, each with the cycle since the start:
@@ -136,6 +137,15 @@ static void on_log(avr_t *chip, const int level, const char *format, va_list arg
     (void)chip, (void)level, (void)format, (void)arguments;
 }
 
+/* simavr would look at the low pins of external interrupts once a cycle, and forgets at each reset that it should not. */
+static void after_reset(void) {
+    avr->run_cycle_limit = BATCH_CYCLES;
+    for (uint8_t number = 0; number < 2; number++) {
+        avr_extint_set_strict_lvl_trig(avr, number, 0);
+    }
+    last_beat = 0;
+}
+
 static void power_on(const uint8_t *eeprom) {
     avr = avr_make_mcu_by_name("atmega328p");
     if (avr == NULL) {
@@ -145,11 +155,8 @@ static void power_on(const uint8_t *eeprom) {
     avr->frequency = f_cpu_hz;
     avr_load_firmware(avr, &firmware);
     avr->sleep = skip_sleep;
-    avr->run_cycle_limit = BATCH_CYCLES;
     plain_run = avr->run;
-    for (uint8_t number = 0; number < 2; number++) { /* simavr looks at low pins of these once a cycle */
-        avr_extint_set_strict_lvl_trig(avr, number, 0);
-    }
+    after_reset();
     if (eeprom != NULL) {
         avr_eeprom_desc_t content = {.ee = (uint8_t *)eeprom, .offset = 0, .size = 1024};
         avr_ioctl(avr, AVR_IOCTL_EEPROM_SET, &content);
@@ -191,10 +198,9 @@ static void power_cycle(void) {
 
 static void reset(avr_regbit_t cause) {
     avr_reset(avr);
-    avr->run_cycle_limit = BATCH_CYCLES;
     avr_regbit_set(avr, cause);
     avr->run = plain_run;
-    last_beat = 0;
+    after_reset();
 }
 
 static void brown_out(void) {
@@ -231,8 +237,7 @@ static void run(unsigned ticks) {
         while (now() < until) {
             if (avr->run != plain_run) { /* the watchdog's reset */
                 avr->run(avr);
-                avr->run_cycle_limit = BATCH_CYCLES;
-                last_beat = 0;
+                after_reset();
                 printf("watchdog %llu 0\n", (unsigned long long)now());
                 avr_cycle_timer_register(avr, until > now() ? until - now() : 1, stop, NULL);
             } else if (avr_run(avr) >= cpu_Done) {
@@ -291,6 +296,9 @@ int main(int argc, char **argv) {
             memcpy(avr->flash + number, bytes, from_hex(line + at, bytes, 64));
         } else if (sscanf(line, "ram %u %n", &number, &at) == 1) {
             memcpy(avr->data + number, bytes, from_hex(line + at, bytes, 64));
+        } else if (sscanf(line, "eeprom %u %n", &number, &at) == 1) {
+            avr_eeprom_desc_t content = {.ee = bytes, .offset = (uint16_t)number, .size = from_hex(line + at, bytes, 64)};
+            avr_ioctl(avr, AVR_IOCTL_EEPROM_SET, &content);
         } else if (strcmp(line, "cycles\n") == 0) {
             printf("cycles %llu %llu\n", (unsigned long long)(now() - asleep), (unsigned long long)now());
         } else if (strcmp(line, "kept\n") == 0) {

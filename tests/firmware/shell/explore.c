@@ -25,6 +25,8 @@
 static void reached_hook(uint16_t ticks, uint16_t limit);
 #define SHELL_REACHED(ticks, limit) (reached_hook((ticks), (limit)), (ticks) >= (limit))
 #include "../../../firmware/src/light/shell.c"
+
+#define BIT(group) ((shell_set)(1u << (group)))
 #include "../../../firmware/src/light/tables.c"
 
 #include "judge.h"
