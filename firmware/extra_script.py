@@ -4,8 +4,8 @@ From the environment: TINYLIGHT_POLICY (policy file; model/pretrained/crossing.j
 (Hz; the board's own unless set), TINYLIGHT_BAUD (115200 unless set), TINYLIGHT_KERNEL (table, unrolled or c; auto unless
 set: unrolled where it fits; the host has only the portable C), TINYLIGHT_WATCHDOG (on unless set; off for an old
 bootloader that a watchdog reset sends round in circles), TINYLIGHT_MODE (answer, light or alone; answer unless set) and
-TINYLIGHT_PLAN (a signal plan, JSON, for the last two: hil/build/signal_plan.py). TINYLIGHT_CHECKED is set by the
-harness, which has read the policy file by model.policy.file already.
+TINYLIGHT_PLAN (a signal plan, JSON, for the last two: hil/build/light_plan.py), TINYLIGHT_SUSPICION (off: mode alone
+believes every detector). TINYLIGHT_CHECKED is set by the harness, which has read the policy file by model.policy.file already.
 """
 
 import os
@@ -89,6 +89,13 @@ def mode() -> str:
     return text
 
 
+def suspects_detectors() -> bool:
+    text = os.environ.get("TINYLIGHT_SUSPICION") or "on"
+    if text not in ("on", "off"):
+        stop(f"TINYLIGHT_SUSPICION: {text!r} is neither on nor off")
+    return text == "on"
+
+
 def default_policy() -> Path:
     """The file in the checkout, or in the installed package `model`."""
     spec = find_spec("model")
@@ -113,7 +120,7 @@ run(
 )
 env.Append(CPPPATH=[str(build / "generated"), str(root / "firmware" / "include")])
 if mode() != MODES[0]:
-    env.Append(CPPDEFINES=[("MODE", MODES.index(mode()))])
+    env.Append(CPPDEFINES=[("MODE", MODES.index(mode())), *([] if suspects_detectors() else ["TL_NO_SUSPICION"])])
     env.Replace(SRC_FILTER=["+<*>", "-<host>", "-<main.c>"])
 env.Append(CPPDEFINES=[("MIN_GREEN_S", min_green_s())])
 

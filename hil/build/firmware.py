@@ -37,6 +37,7 @@ COMPILERS = {
     "native": ("gcc", "gcc libc6-dev"),
 }  # target: program that must be on PATH, Debian packages that bring it
 NO_WATCHDOG = "-DTL_NO_WATCHDOG"  # a hang lasts until the power goes: for bootloaders that a watchdog's reset would hang
+NO_SUSPICION = "-DTL_NO_SUSPICION"  # mode alone believes every detector, whatever it shows: to compare with
 OUTPUT_LINES = 30  # shown of a failed build
 
 
@@ -100,7 +101,7 @@ def build_firmware(
     """The firmware with this policy inside. The target "native" has only the portable C; `min_green_s` (0..255) is the minimum
     green that the chip keeps where requests carry the light's state. `extra_flags` go to the compiler (NO_WATCHDOG; tests:
     firmware/include/faults.h). Modes "light" and "alone" drive the lamps of the policy's one intersection, by its plan among
-    `plans` (hil/build/signal_plan.py).
+    `plans` (hil/build/light_plan.py).
 
     InputError for a policy that can't become firmware, a baud rate out of reach, a compiler that is missing;
     BuildError if compiling fails.

@@ -175,7 +175,7 @@ def test_unasked_for_two_and_a_half_intervals_its_plan_in_flash_decides(lit: Fir
 
 def test_a_decision_over_a_tick_leaves_the_lamps_to_the_plan() -> None:
     seen = play(light("alone", "-DTL_SLOWDOWN_CYCLES=200000"), LAMP_LINES, "run 9000")
-    assert (START_TICKS + 2, Alarm.PLAN_OVERRUN) in seen.kinds(Kind.VENDOR_SPECIFIC_ALARM)
+    assert (START_TICKS + 1, Alarm.PLAN_OVERRUN) in seen.kinds(Kind.VENDOR_SPECIFIC_ALARM)
     assert len(seen.decisions) == 1
     assert len({tick for tick, _ in seen.kinds(Kind.PHASE_BEGIN_GREEN)}) >= 3
 
@@ -230,7 +230,8 @@ def test_three_resets_within_a_minute_and_it_flashes_until_the_power_goes(lit: F
 
 def test_resets_more_than_a_minute_apart_are_no_reason_to_flash(lit: Firmware) -> None:
     seen = play(lit, LAMP_LINES, "run 1200", "reset", "run 1200", "reset", "run 6200", "reset", "run 1200", "reset", "run 1200")
-    assert [channel for _, channel in seen.kinds(Kind.VENDOR_SPECIFIC_ALARM)][:4] == [Alarm.EXTERNAL_RESET] * 4
+    resets = [channel for _, channel in seen.kinds(Kind.VENDOR_SPECIFIC_ALARM) if channel == Alarm.EXTERNAL_RESET]
+    assert len(resets) == 4
     assert Alarm.THREE_RESETS not in [channel for _, channel in seen.kinds(Kind.VENDOR_SPECIFIC_ALARM)]
     assert seen.lamps[-1][1] == PHASE_0
 

@@ -91,6 +91,7 @@ static inline void rest(bool for_room) {
         }
         sei(); /* takes effect after the next instruction, hence no gap before the sleep */
         sleep_cpu();
+        __asm__ volatile("nop\n\tnop"); /* simavr takes an interrupt that ended the sleep a little later than the chip does */
     } while (!for_room);
     sei();
 }

@@ -1,0 +1,221 @@
+"""What a light makes of its loops: counts, drift, suspicion and features, in its own C on the host with sanitizers.
+
+Lanes 0 to 2 are the built-in crossing's western approach: left (group 0), straight (group 1), right (group 2, always open).
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from firmware.generator.light.sensing import lane_order
+from firmware.generator.policy import PolicyError
+from hil.wire.events import Kind
+from streetflow.control.features import DEPLOYABLE, FEATURES
+from streetflow.control.intersection import signalled_intersections
+from streetflow.kernels.sources import Source
+from streetflow.networks.catalogue import find_network
+from streetflow.roadnet.network_tables import load_network
+from tests.firmware.light.host import answers, compile_host
+from tests.firmware.light.policies import policy_of_features
+from tests.firmware.light.scenes import POLICY, documents
+
+LANES, IN_LANES = 24, 12
+ON, OFF = ("sense 4", "sense 4")
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_host(POLICY, documents()[0], tmp_path_factory.mktemp("host"))
+
+
+def pulse(*lines: int, ticks: int = 4, gap: int = 4) -> list[str]:
+    """Vehicles over loops, all at once."""
+    return [f"lines {sum(1 << line for line in lines):x}", f"sense {ticks}", "lines 0", f"sense {gap}"]
+
+
+def vehicles(counts: dict[int, int]) -> list[str]:
+    """So many over each line, no line more often than once a second."""
+    script: list[str] = []
+    for turn in range(max(counts.values(), default=0)):
+        script += [*pulse(*(line for line, count in counts.items() if count > turn)), "sense 92"]
+    return script
+
+
+def entry(lane: int) -> int:
+    return 2 * lane
+
+
+def stop_line(lane: int) -> int:
+    return 2 * lane + 1
+
+
+def last(said: list[list[str]], what: str) -> list[int]:
+    return [int(number) for number in [line for line in said if line[0] == what][-1][1:]]
+
+
+def faults(said: list[list[str]]) -> list[tuple[int, int]]:
+    """(kind, line) of each event about a detector's health."""
+    events = [(int(kind), int(channel) - 1) for name, _, kind, channel in (line for line in said if line[0] == "event")]
+    assert all(said_line[0] for said_line in said)
+    return [each for each in events if 83 <= each[0] <= 88]
+
+
+def test_who_enters_less_who_leaves_is_on_the_lane(host: Path) -> None:
+    draw, script, truth = random.Random(1), [], [0] * LANES
+    for _ in range(2_000):
+        lane = draw.randrange(LANES)
+        if truth[lane] and draw.random() < 0.5:
+            truth[lane] -= 1
+            script += pulse(stop_line(lane))
+        elif truth[lane] < 30:
+            truth[lane] += 1
+            script += pulse(entry(lane))
+    said = answers(host, [*script, "counts"])
+    assert last(said, "counts") == truth and max(truth) > 5 and faults(said) == []
+
+
+@pytest.mark.parametrize(("gap", "counted"), [(1, 1), (2, 2), (3, 2)])
+def test_two_vehicles_half_a_metre_apart_are_two(host: Path, gap: int, counted: int) -> None:
+    """0.5 m at 16.7 m/s take 30 ms, three ticks; a flicker of one tick is none."""
+    said = answers(host, [*pulse(entry(0), ticks=5, gap=gap), *pulse(entry(0)), "counts"])
+    assert last(said, "counts")[0] == counted
+
+
+def test_a_spike_of_one_tick_is_no_vehicle(host: Path) -> None:
+    said = answers(host, [*pulse(entry(0), ticks=1), "counts", *pulse(entry(0), ticks=2), "counts"])
+    assert [int(line[1]) for line in said if line[0] == "counts"] == [0, 1]
+
+
+def test_nobody_leaves_an_empty_lane(host: Path) -> None:
+    said = answers(host, [*pulse(stop_line(4)), "counts", *pulse(entry(4)), "counts"])
+    assert [int(line[5]) for line in said if line[0] == "counts"] == [0, 1]
+
+
+def test_a_lane_with_vehicles_calls_its_groups(host: Path) -> None:
+    said = answers(host, ["calls", *pulse(entry(1)), "calls", *pulse(stop_line(1)), "calls"])
+    assert [line[1] for line in said if line[0] == "calls"] == ["0", "2", "0"]
+
+
+def test_counts_that_have_drifted_are_corrected_in_a_long_green_without_anybody(host: Path) -> None:
+    """Lane 0 is 42 s long: a vehicle that entered up to twice as long ago may still be there."""
+    ghosts = [line for _ in range(3) for line in pulse(entry(0))]
+    said = answers(
+        host,
+        [*ghosts, "green 0", "sense 20000", "counts", "green 1", "sense 900", "counts", "sense 300", "counts"],
+    )
+    assert [int(line[1]) for line in said if line[0] == "counts"] == [3, 3, 0], "not in red, not before 10 s of green"
+    fresh = answers(host, [*ghosts, "green 1", "sense 2000", "counts"])
+    assert last(fresh, "counts")[0] == 3, "they are on their way"
+
+
+def test_who_still_leaves_keeps_the_count(host: Path) -> None:
+    vehicles = [line for _ in range(8) for line in pulse(entry(0))]
+    leaving = [line for _ in range(4) for line in [*pulse(stop_line(0)), "sense 800"]]
+    said = answers(host, [*vehicles, "sense 20000", "green 1", *leaving, "counts"])
+    assert last(said, "counts")[0] == 4, "a queue that discharges"
+
+
+# Suspicion
+
+
+def test_a_loop_that_never_clears_is_suspect_and_its_lane_is_given_its_neighbours_mean(host: Path) -> None:
+    stuck = ["lines 1", "sense 20300", "suspects", "believed", "lines 0", "sense 2300", "suspects", "counts"]
+    said = answers(host, [*vehicles({entry(1): 6, entry(2): 3}), *stuck])
+    assert faults(said) == [(Kind.DETECTOR_FAULT_WATCHDOG, 0), (Kind.DETECTOR_RESTORED, 0)]
+    suspects = [line[1:] for line in said if line[0] == "suspects"]
+    assert suspects[0] == ["1", *["0"] * 23] and set(suspects[1]) == {"0"}
+    assert last(said, "believed")[:3] == [5, 6, 3], "the mean of lanes 1 and 2, rounded"
+    assert last(said, "counts")[0] == 5, "it begins again with the mean"
+
+
+def test_a_loop_that_chatters_is_suspect_until_it_has_been_still(host: Path) -> None:
+    chatter = [line for _ in range(40) for line in pulse(entry(3), ticks=3, gap=3)]
+    said = answers(host, [*chatter, "suspects", "sense 4000", "suspects"])
+    assert faults(said) == [(Kind.DETECTOR_FAULT_EXCESSIVE_CHANGE, 6), (Kind.DETECTOR_RESTORED, 6)]
+    dense = [line for _ in range(60) for line in pulse(entry(3), ticks=40, gap=60)]
+    assert all(kind != Kind.DETECTOR_FAULT_EXCESSIVE_CHANGE for kind, _ in faults(answers(host, dense))), "one a second isn't"
+
+
+def test_a_dead_entry_loop_is_seen_by_those_who_leave(host: Path) -> None:
+    said = answers(host, [*[line for _ in range(3) for line in [*pulse(stop_line(5)), "sense 300"]], "suspects"])
+    assert faults(said) == [(Kind.DETECTOR_FAULT_OPEN_LOOP, entry(5))]
+
+
+def test_a_dead_stop_line_loop_is_seen_in_its_green(host: Path) -> None:
+    entering = [line for _ in range(14) for line in [*pulse(entry(1)), "sense 300"]]
+    said = answers(host, [*entering, "suspects", "green 2", *entering[:60], "sense 2000", "suspects"])
+    assert [line[2] for line in said if line[0] == "suspects"] == ["0", "1"], "in red nobody leaves"
+    assert faults(said)[0] == (Kind.DETECTOR_FAULT_OPEN_LOOP, stop_line(1))
+
+
+def test_a_dead_lane_is_seen_by_its_neighbours(host: Path) -> None:
+    passing = [line for _ in range(101) for line in [*pulse(entry(1)), "sense 150", *pulse(stop_line(1))]]
+    said = answers(host, [*passing, "sense 200", "suspects"])
+    assert {each for each in faults(said)} == {(Kind.DETECTOR_FAULT_OPEN_LOOP, entry(lane)) for lane in (0, 2)}
+
+
+def test_more_vehicles_than_fit_are_not_believed(host: Path) -> None:
+    said = answers(host, [*[line for _ in range(41) for line in [*pulse(entry(0)), "sense 60"]], "sense 100", "counts"])
+    assert (Kind.DETECTOR_FAULT_OTHER, entry(0)) in faults(said)
+    assert last(said, "counts")[0] == 39
+
+
+def test_with_suspicion_off_everything_is_believed(tmp_path: Path) -> None:
+    host = compile_host(POLICY, documents()[0], tmp_path, "-DTL_NO_SUSPICION")
+    said = answers(host, ["lines 1", "sense 30000", "suspects", "believed"])
+    assert faults(said) == [] and last(said, "believed")[0] == 1
+
+
+# Features
+
+
+@pytest.mark.parametrize("name", DEPLOYABLE)
+def test_each_deployable_feature_is_what_the_simulators_own_definition_gives(name: str, tmp_path: Path) -> None:
+    document = documents()[0]
+    policy_file = policy_of_features(document, [name], tmp_path)
+    host = compile_host(policy_file, document, tmp_path)
+    policy = json.loads(policy_file.read_text())
+    order = lane_order(document, policy)
+    crossing = signalled_intersections(load_network(find_network("crossing").roadnet_file).roadnet)[0]
+    draw = random.Random(7)
+    counts = {lane: draw.randrange(1, 12) for lane in order}
+    script = vehicles({entry(k): counts[lane] for k, lane in enumerate(order)})
+    left = {lane: draw.randrange(counts[lane]) for lane in order[:IN_LANES]}
+    leaving = vehicles({stop_line(k): left[lane] for k, lane in enumerate(order[:IN_LANES])})
+    said = answers(host, [*script, "values 2", *leaving, "values 5"])
+    first, second = ([int(n) for n in line[2:]] for line in said if line[0] == "values")
+    spec = FEATURES[name]
+    if spec.source is Source.VEHICLES:
+        now = {lane: counts[lane] - left.get(lane, 0) for lane in order}
+        assert first == [sum(weight * counts[lane] for lane, weight in cell) for cell in spec.cells(crossing)]
+        assert second == [sum(weight * now[lane] for lane, weight in cell) for cell in spec.cells(crossing)]
+    elif spec.source is Source.ACTION:
+        assert (first, second) == ([0, 0, 1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0, 0])
+    elif "changed" in name:
+        assert (first, second) == ([0], [1])
+    else:
+        assert (first, second) == ([0], [sum(left.values())])
+
+
+def test_a_feature_that_loops_cannot_measure_is_refused_by_its_name(tmp_path: Path) -> None:
+    document = documents()[0]
+    with pytest.raises(PolicyError, match="features: inlane_2_delay can't be measured by two loops a lane"):
+        compile_host(policy_of_features(document, ["inlane_2_delay"], tmp_path), document, tmp_path)
+
+
+def test_too_many_lanes_are_refused_with_their_number(tmp_path: Path) -> None:
+    document = json.loads(json.dumps(documents()[0]))
+    document["sensing"]["out_lanes"] *= 2
+    policy_file = policy_of_features(documents()[0], ["outlane_2_num_vehicle"], tmp_path)
+    with pytest.raises(PolicyError, match="sensing: 36 lanes that the policy's features need, the detectors' wires carry 32"):
+        compile_host(policy_file, document, tmp_path)
+
+
+def test_another_crossings_plan_is_refused(tmp_path: Path) -> None:
+    document = documents()[0] | {"intersection": "elsewhere"}
+    with pytest.raises(PolicyError, match="intersection: 'elsewhere', the policy is of 'intersection_1_1'"):
+        compile_host(POLICY, document, tmp_path)
