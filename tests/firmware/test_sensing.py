@@ -173,32 +173,33 @@ def test_with_suspicion_off_everything_is_believed(tmp_path: Path) -> None:
 # Features
 
 
-@pytest.mark.parametrize("name", DEPLOYABLE)
-def test_each_deployable_feature_is_what_the_simulators_own_definition_gives(name: str, tmp_path: Path) -> None:
+TOGETHER = (list(DEPLOYABLE)[:4], [*list(DEPLOYABLE)[4:9], *list(DEPLOYABLE)[10:]], ["lanelink_2_pressure"])  # as a frame holds
+
+
+@pytest.mark.parametrize("names", TOGETHER, ids=("lanes", "sums", "links"))
+def test_each_deployable_feature_is_what_the_simulators_own_definition_gives(names: list[str], tmp_path: Path) -> None:
     document = documents()[0]
-    policy_file = policy_of_features(document, [name], tmp_path)
+    policy_file = policy_of_features(document, names, tmp_path)
     host = compile_host(policy_file, document, tmp_path)
-    policy = json.loads(policy_file.read_text())
-    order = lane_order(document, policy)
+    order = lane_order(document, json.loads(policy_file.read_text()))
     crossing = signalled_intersections(load_network(find_network("crossing").roadnet_file).roadnet)[0]
     draw = random.Random(7)
     counts = {lane: draw.randrange(1, 12) for lane in order}
-    script = vehicles({entry(k): counts[lane] for k, lane in enumerate(order)})
     left = {lane: draw.randrange(counts[lane]) for lane in order[:IN_LANES]}
+    script = vehicles({entry(k): counts[lane] for k, lane in enumerate(order)})
     leaving = vehicles({stop_line(k): left[lane] for k, lane in enumerate(order[:IN_LANES])})
     said = answers(host, [*script, "values 2", *leaving, "values 5"])
-    first, second = ([int(n) for n in line[2:]] for line in said if line[0] == "values")
-    spec = FEATURES[name]
-    if spec.source is Source.VEHICLES:
-        now = {lane: counts[lane] - left.get(lane, 0) for lane in order}
-        assert first == [sum(weight * counts[lane] for lane, weight in cell) for cell in spec.cells(crossing)]
-        assert second == [sum(weight * now[lane] for lane, weight in cell) for cell in spec.cells(crossing)]
-    elif spec.source is Source.ACTION:
-        assert (first, second) == ([0, 0, 1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0, 0])
-    elif "changed" in name:
-        assert (first, second) == ([0], [1])
-    else:
-        assert (first, second) == ([0], [sum(left.values())])
+    now = {lane: counts[lane] - left.get(lane, 0) for lane in order}
+    expected: tuple[list[int], list[int]] = [], []
+    for spec in (FEATURES[name] for name in names):
+        for values, held, action, own in ((expected[0], counts, 2, (0, 0)), (expected[1], now, 5, (1, sum(left.values())))):
+            if spec.source is Source.VEHICLES:
+                values += [sum(weight * held[lane] for lane, weight in cell) for cell in spec.cells(crossing)]
+            elif spec.source is Source.ACTION:
+                values += [int(each == action) for each in range(8)]
+            else:
+                values.append(own["passed" in spec.name])
+    assert [[int(n) for n in line[2:]] for line in said if line[0] == "values"] == list(expected)
 
 
 def test_a_feature_that_loops_cannot_measure_is_refused_by_its_name(tmp_path: Path) -> None:
