@@ -133,7 +133,7 @@ def test_alone_its_lamps_are_those_of_the_host_with_the_same_detectors_and_decis
             if now in decisions:
                 twin.append(f"wish {decisions[now]}")
     chips, hosts = ticks_of(seen.lamps), host_lamps(host, twin)
-    assert len(decisions) > 8 and len(chips) > 60 and any(lines >> 27 for _, lines in chips), "crosswalks, too"
+    assert len(decisions) > 8 and len(chips) > 40 and any(lines >> 27 for _, lines in chips), "crosswalks, too"
     assert chips == hosts[: len(chips)] and len(hosts) - len(chips) <= 1
 
 
@@ -174,7 +174,7 @@ def test_unasked_for_two_and_a_half_intervals_its_plan_in_flash_decides(lit: Fir
 
 
 def test_a_decision_over_a_tick_leaves_the_lamps_to_the_plan() -> None:
-    seen = play(light("alone", "-DTL_SLOWDOWN_CYCLES=200000"), LAMP_LINES, "run 9000")
+    seen = play(light("alone", "-DTL_SLOWDOWN_CYCLES=200000"), LAMP_LINES, "run 14000")
     assert (START_TICKS + 1, Alarm.PLAN_OVERRUN) in seen.kinds(Kind.VENDOR_SPECIFIC_ALARM)
     assert len(seen.decisions) == 1
     assert len({tick for tick, _ in seen.kinds(Kind.PHASE_BEGIN_GREEN)}) >= 3
