@@ -59,10 +59,11 @@ class Lights(NamedTuple):
     numbers: Ints  # [N] in the engine
     phase_of_action: Ints  # [N, A]
     clearance_phases: Ints  # [N, A, A]
+    clearance_s: Ints  # [N, A, A]
+    least_green_s: Ints  # [N, A]
     action_counts: Ints  # [N]
-    times_s: Ints  # clearance, minimum green, decision interval
-    rows: Ints  # scratch [interval, engine's intersections], all -1
-    starts: Ints  # scratch [interval]
+    rows: Ints  # scratch [seconds of a decision, engine's intersections], all -1
+    starts: Ints  # scratch [seconds of a decision]
 
 
 class Eyes(NamedTuple):
@@ -194,10 +195,10 @@ def spent_s(net_i, net_f, veh_i, veh_f, offsets, to_go):  # type: ignore[no-unty
 @entry_point
 def play(net_i, net_f, veh_i, veh_f, offsets, lights, light_state, actions):  # type: ignore[no-untyped-def]
     """One decision of all lights. Returns OK or a step's fault."""
-    seconds = lights.times_s[2]
+    seconds = lights.starts.size
     runs = advance_lights(
         light_state, actions, lights.numbers, lights.phase_of_action, lights.clearance_phases,
-        lights.times_s[0], lights.times_s[1], lights.rows, lights.starts,
+        lights.clearance_s, lights.least_green_s, lights.rows, lights.starts,
     )  # fmt: skip
     second, fault = 0, OK
     for run in range(runs + 1):

@@ -13,7 +13,6 @@ from model.planning.arrivals import KNOWN, Arrivals
 from model.planning.base import NO_NETWORKS, packed
 from model.policy.file import IntersectionPolicy
 from model.policy.inputs import input_indices
-from streetflow.control.clearance import CLEARANCE_S
 from streetflow.control.environment import Environment
 from streetflow.control.features import resolve_features
 from streetflow.control.observation import Observer
@@ -80,14 +79,15 @@ class Rollouts:
             ]
             self._networks = packed(base, places)
         self._n_lights = len(environment.intersections)
-        numbers, phases, clearance_phases = environment.signals.tables
+        numbers, phases, clearance_phases, clearance_s, least_green_s = environment.signals.tables
         interval_s = environment.decision_interval_s
         self._lights = kernel.Lights(
             numbers,
             phases,
             np.ascontiguousarray(clearance_phases),
+            np.ascontiguousarray(clearance_s),
+            np.ascontiguousarray(least_green_s),
             np.array([each.action_count for each in environment.intersections], np.int32),
-            np.array([CLEARANCE_S, environment.min_green_s, interval_s], np.int32),
             np.full((interval_s, len(environment.engine.intersection_ids)), -1, np.int32),
             np.zeros(interval_s, np.int32),
         )

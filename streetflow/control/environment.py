@@ -69,8 +69,8 @@ class Environment:
         flow_file = self.network.flow_file(flow)
         tables = load_network(self.network.roadnet_file)
         self.intersections = signalled_intersections(tables.roadnet)
-        table = derive_clearance(tables, clearance)
-        self.engine: TrafficEngine = make_engine(engine, table.network, flow_file, seed=self.seed, demand=demand)
+        self.changes = derive_clearance(tables, clearance)
+        self.engine: TrafficEngine = make_engine(engine, self.changes.network, flow_file, seed=self.seed, demand=demand)
         self._demand = demand
         self.feature_names = tuple(spec.name for spec in specs)
         self.lsb_per_unit = tuple(spec.lsb_per_unit for spec in specs)
@@ -78,7 +78,7 @@ class Environment:
         self.feature_widths = self._observer.feature_widths
         self.max_width = self._observer.max_width
         self._action_counts = np.array([each.action_count for each in self.intersections], np.int32)
-        self.signals = Signals(self.intersections, table.phases, len(self.engine.intersection_ids), min_green_s)
+        self.signals = Signals(self.intersections, self.changes, len(self.engine.intersection_ids), min_green_s)
         self._detectors = Detectors(self.engine, self.intersections, conditions) if conditions.blurs else None
         self._shut_lane = None
         if conditions.shut_s:

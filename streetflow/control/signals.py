@@ -3,14 +3,17 @@
 Once a second, before the engine's step, every light does one of these, where ``a`` is the action last chosen for it (the rule
 of the paper's released experiment, extended by clearances and a minimum green):
 
-* a change is pending: while ``elapsed < 3`` count on; otherwise show the action that the change began with, elapsed = 1;
+* a change is pending: while ``elapsed`` is below its clearance's seconds count on; otherwise show the action that the change
+  began with, elapsed = 1;
 * ``a`` is the current action, or elapsed is below the minimum green: count on;
-* else a change becomes pending, the light shows the clearance, elapsed = 1.
+* else a change becomes pending, the light shows the clearance, elapsed = 1; where the clearance takes 0 s, the light shows
+  ``a`` at once.
 
-At reset action 0 is current, its phase is shown and elapsed is 0. A change takes effect after 3 s, and the clearance (see
-``clearance.py``) defines what is open in between. A change that has begun is completed, even if the action changes again in
-these 3 s: a yellow must be followed by the phase that it announced. (With a decision every 20 s and no minimum green that
-can't happen, so the release's rule, to show whatever action is chosen by then, gives the same.)
+At reset action 0 is current, its phase is shown and elapsed is 0. A change takes effect after 3 s (with ``computed`` after as
+long as it needs), and the clearance (see ``clearance.py``) defines what is open in between. A change that has begun is
+completed, even if the action changes again in this time: a yellow must be followed by the phase that it announced. (With a
+decision every 20 s and no minimum green that can't happen, so the release's rule, to show whatever action is chosen by then,
+gives the same.)
 """
 
 from __future__ import annotations
@@ -20,23 +23,24 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from streetflow.control.clearance import CLEARANCE_S
+from streetflow.control.clearance import Changes
 from streetflow.control.intersection import Intersection
 from streetflow.errors import InputError, whole_number
 from streetflow.kernels.signals import CURRENT, ELAPSED_S, SHOWN, STATE_COLUMNS, advance_lights
+
+Ints = NDArray[np.int32]
 
 
 class Signals:
     """Lights of N intersections in an engine that has ``engine_intersections`` of them.
 
-    ``clearance_phases`` is int32[N, actions, actions] as in ``ClearanceTable``; ``min_green_s`` whole seconds.
-    ``reset`` must be called first.
+    ``min_green_s``: whole seconds, for each action, where ``changes`` don't ask for more. ``reset`` must be called first.
     """
 
     def __init__(
         self,
         intersections: Sequence[Intersection],
-        clearance_phases: NDArray[np.int32],
+        changes: Changes,
         engine_intersections: int,
         min_green_s: int = 0,
     ) -> None:
@@ -48,7 +52,7 @@ class Signals:
         self._phase_of_action = np.zeros((count, max(each.action_count for each in intersections)), np.int32)
         for i, each in enumerate(intersections):
             self._phase_of_action[i, : each.action_count] = each.phases
-        self._clearance_phases = clearance_phases
+        self._changes = (changes.phases, changes.seconds, np.maximum(changes.least_green_s, np.int32(min_green_s)))
         self._engine_intersections = engine_intersections
         self._state = np.zeros((count, STATE_COLUMNS), np.int32)
 
@@ -66,9 +70,10 @@ class Signals:
         return self._state
 
     @property
-    def tables(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-        """Numbers in the engine [N], phases of the actions [N, A], clearance phases [N, A, A]."""
-        return self._numbers, self._phase_of_action, self._clearance_phases
+    def tables(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """Numbers in the engine [N], phases of the actions [N, A], the clearances' phases and seconds [N, A, A], minimum
+        greens [N, A]."""
+        return self._numbers, self._phase_of_action, *self._changes
 
     @property
     def current_action(self) -> NDArray[np.int32]:
@@ -92,8 +97,7 @@ class Signals:
         """
         rows = np.full((seconds, self._engine_intersections), -1, np.int32)
         starts = np.empty(seconds, np.int32)
-        tables = (self._numbers, self._phase_of_action, self._clearance_phases)
-        runs = advance_lights(self._state, actions, *tables, CLEARANCE_S, self.min_green_s, rows, starts)
+        runs = advance_lights(self._state, actions, *self.tables, rows, starts)
         begins = starts[:runs].tolist()
         ends = [*begins[1:], seconds]
         legs: list[tuple[NDArray[np.int32] | None, int]] = (

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streetflow.control.clearance import CLEARANCE_S
 from streetflow.control.environment import Environment
 from streetflow.control.intersection import Intersection
 from streetflow.control.stages import covers
@@ -28,8 +27,8 @@ class Webster:
     The volumes are those of the environment's flow file, so it knows the demand of the very run. The plans aren't coordinated.
 
     Args:
-        lost_s: time that each stage loses; None: a start-up of 2 s, and the clearance, unless that is ``hold``, which goes on
-            serving.
+        lost_s: time that each stage loses; None: a start-up of 2 s, and the clearance (the mean of the light's changes), unless
+            that is ``hold``, which goes on serving.
         max_cycle_s: the longest cycle, unless the phases that are needed take longer with one decision each.
     """
 
@@ -39,13 +38,16 @@ class Webster:
         self.lost_s, self.max_cycle_s = lost_s, max_cycle_s
 
     def reset(self, environment: Environment) -> None:
-        lost_s = self.lost_s
-        if lost_s is None:
-            lost_s = START_UP_S + (0 if environment.clearance == "hold" else CLEARANCE_S)
         ratios = flow_ratios(environment)
         self.plans = [
-            plan(streams(each, ratios), each.action_count, environment.decision_interval_s, lost_s, self.max_cycle_s)
-            for each in environment.intersections
+            plan(
+                streams(each, ratios),
+                each.action_count,
+                environment.decision_interval_s,
+                _lost_s(environment, i) if self.lost_s is None else self.lost_s,
+                self.max_cycle_s,
+            )
+            for i, each in enumerate(environment.intersections)
         ]
         self._turn = 0
 
@@ -53,6 +55,14 @@ class Webster:
         actions = [each[self._turn % len(each)] for each in self.plans]
         self._turn += 1
         return np.array(actions, np.int32)
+
+
+def _lost_s(environment: Environment, light: int) -> float:
+    if environment.clearance == "hold":
+        return START_UP_S
+    count = environment.intersections[light].action_count
+    other = ~np.eye(count, dtype=bool)
+    return START_UP_S + float(environment.changes.seconds[light, :count, :count][other].mean()) if count > 1 else START_UP_S
 
 
 class Stream(NamedTuple):

@@ -68,8 +68,9 @@ def spent_s(engine: EngineCore) -> float:
 
 @pytest.mark.parametrize("network", ["crossing", "arterial"])
 @pytest.mark.parametrize("features", [["phase_2_num_waiting_vehicle"], ["inlane_2_num_vehicle", "inter_2_current_phase"]])
-def test_costs_are_those_of_a_simulation_in_python(network: str, features: list[str]) -> None:
-    environment = Environment(network, 0, features=features)
+@pytest.mark.parametrize("clearance", ["hold", "computed"])
+def test_costs_are_those_of_a_simulation_in_python(clearance: str, network: str, features: list[str]) -> None:
+    environment = Environment(network, 0, features=features, clearance=clearance)
     policy = policy_for(environment, features, 3) if len(features) > 1 else None
     controller = GreatestFeature(MAX_QUEUE) if policy is None else PolicyAgent(policy, integer=True)
     observation = driven(environment, 12)
@@ -81,7 +82,7 @@ def test_costs_are_those_of_a_simulation_in_python(network: str, features: list[
     for light, each in enumerate(environment.intersections):
         costs = []
         for action in range(each.action_count):
-            copy = Environment(network, 0, features=features)
+            copy = Environment(network, 0, features=features, clearance=clearance)
             seen = driven(copy, 12)
             controller.reset(copy)
             before_s = spent_s(copy.engine)  # type: ignore[arg-type]

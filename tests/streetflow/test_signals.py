@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from streetflow.control.clearance import CLEARANCES, derive_clearance
+from streetflow.control.clearance import CLEARANCE_S, CLEARANCES, Changes, derive_clearance
+from streetflow.control.environment import Environment
 from streetflow.control.intersection import Intersection, signalled_intersections
+from streetflow.control.signal_groups import signal_plans
 from streetflow.control.signals import Signals
 from streetflow.errors import InputError
-from streetflow.networks.catalogue import find_network
+from streetflow.networks.catalogue import HORIZONS_S, find_network
 from streetflow.roadnet.json_reader import read_json
 from streetflow.roadnet.network_tables import load_network
 from streetflow.roadnet.reader import read_roadnet
+from tests.helpers.shared_data import needs_data_set
 
 # Phase 0 opens nothing, so action 0 is phase 1, action 1 phase 2, action 2 phase 3.
 LIGHT = Intersection(
@@ -48,15 +52,19 @@ def second_by_second(signals: Signals, actions: list[int]) -> list[tuple[int, in
     return table
 
 
+def three_seconds(phases: np.ndarray) -> Changes:
+    return Changes(phases, np.full_like(phases, CLEARANCE_S), np.zeros(phases.shape[:2], np.int32))
+
+
 def started(clearance_phases: np.ndarray, min_green_s: int = 0) -> Signals:
-    signals = Signals([LIGHT], clearance_phases, 3, min_green_s)
+    signals = Signals([LIGHT], three_seconds(clearance_phases), 3, min_green_s)
     signals.reset()
     return signals
 
 
 def test_start_shows_action_0_and_counts_it() -> None:
     """Not the file's phase 0, which opens nothing: found by comparing with the released experiment."""
-    signals = Signals([LIGHT], HOLD, 3)
+    signals = Signals([LIGHT], three_seconds(HOLD), 3)
     assert signals.reset().tolist() == [-1, 1, -1]  # phase 1 at intersection number 1
     assert second_by_second(signals, [0, 0, 0]) == [(1, 0, 1), (1, 0, 2), (1, 0, 3)]
 
@@ -106,9 +114,25 @@ def test_min_green_delays_the_change_only() -> None:
     assert rows[4:8] == [(112, 1, 1), (112, 1, 2), (112, 1, 3), (3, 2, 1)]
 
 
+def test_each_change_lasts_its_own_seconds_and_each_green_its_own_minimum() -> None:
+    seconds = np.array([[[0, 2, 5], [1, 0, 0], [4, 3, 0]]], np.int32)
+    signals = Signals([LIGHT], Changes(CLEAR, seconds, np.array([[2, 1, 3]], np.int32)), 3)
+    signals.reset()
+    assert second_by_second(signals, [1] * 5) == [(1, 0, 1), (1, 0, 2), (101, 0, 1), (101, 0, 2), (2, 1, 1)]
+    assert second_by_second(signals, [2, 0, 0, 0]) == [(3, 2, 1), (3, 2, 2), (3, 2, 3), (120, 2, 1)]  # at once, then 4 s
+    assert second_by_second(signals, [0] * 4)[2:] == [(120, 2, 4), (1, 0, 1)]
+
+
+def test_the_option_and_the_crossing_share_the_minimum_green() -> None:
+    changes = Changes(HOLD, np.zeros_like(HOLD), np.array([[2, 9, 2]], np.int32))
+    signals = Signals([LIGHT], changes, 3, min_green_s=4)
+    signals.reset()
+    assert [current for _, current, _ in second_by_second(signals, [1] * 5 + [2] * 10)] == [0] * 4 + [1] * 9 + [2] * 2
+
+
 def test_negative_min_green_is_refused() -> None:
     with pytest.raises(InputError, match="min_green_s: must not be negative, is -1"):
-        Signals([LIGHT], HOLD, 3, min_green_s=-1)
+        Signals([LIGHT], three_seconds(HOLD), 3, min_green_s=-1)
 
 
 @pytest.mark.parametrize("min_green_s", [0, 7])
@@ -116,7 +140,7 @@ def test_many_seconds_at_once_equal_single_seconds(min_green_s: int) -> None:
     """Two lights, random actions: the runs of one long advance hold the same phases at the same seconds."""
     rng = np.random.default_rng(5)
     lights = [LIGHT, Intersection(**{**LIGHT.__dict__, "id": "b", "number": 2})]
-    table = np.concatenate([CLEAR, CLEAR])
+    table = three_seconds(np.concatenate([CLEAR, CLEAR]))
     whole, single = Signals(lights, table, 3, min_green_s), Signals(lights, table, 3, min_green_s)
     single.reset()
     shown = np.maximum(whole.reset(), 0)
@@ -219,6 +243,67 @@ def test_derived_roadnet_keeps_every_digit_and_the_actions(own_cache: Path, clea
     assert after == before
 
 
+@pytest.mark.parametrize("clearance", CLEARANCES)
+def test_phases_are_found_by_what_they_open(own_cache: Path, clearance: str) -> None:
+    table = derive_clearance(load_network(small_roadnet(own_cache)), clearance)
+    for number, links in enumerate(opened_by(table.network.file)[:4]):
+        assert table.phase_of(0, frozenset(links)) == number
+    only_right = {"hold": None, "yellow": 4, "all_red": None, "computed": 4}  # phase 0 of the file is all red here
+    found = table.phase_of(0, frozenset({3}))
+    assert (found is None) == (only_right[clearance] is None)
+    assert found is None or opened_by(table.network.file)[found] == [3]
+    assert table.phase_of(0, frozenset({2})) is None
+
+
+NETWORKS = ["crossing", "arterial", *(pytest.param(each, marks=needs_data_set(each)) for each in HORIZONS_S)]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_computed_times_are_those_of_the_signal_plans(name: str) -> None:
+    """Lamps between two actions: what goes on is open, nothing else, for the plan's time rounded up to seconds."""
+    network = load_network(find_network(name).roadnet_file)
+    table, plans = derive_clearance(network, "computed"), signal_plans(network)
+    assert table.seconds.shape[0] == len(plans)
+    for i, plan in enumerate(plans):
+        opened = [frozenset(link for group in groups for link in plan.groups[group].road_links) for groups in plan.phases]
+        derived = [frozenset(phase.road_links) for phase in table.network.roadnet.intersections[plan.number].phases]
+        assert table.phase_of(i, frozenset()) is not None
+        for a, old in enumerate(opened):
+            needed_s = plan.least_green_s(a)
+            assert needed_s <= table.least_green_s[i, a] < needed_s + 1 and table.least_green_s[i, a] >= 5
+            for b, new in enumerate(opened):
+                assert plan.change_s(a, b) <= table.seconds[i, a, b] < plan.change_s(a, b) + 1
+                assert (table.seconds[i, a, b] == 0) == (old <= new)
+                assert derived[table.phases[i, a, b]] == old & new
+                assert derived[table.phase_of(i, old & new) or 0] == old & new
+
+
+@pytest.mark.parametrize("name", ["crossing", "arterial"])
+def test_lamps_go_through_their_clearance_in_order(name: str) -> None:
+    """Second by second under random wishes: a change shows what both actions open for its time, then the new action."""
+    environment = Environment(name, clearance="computed")
+    environment.reset()
+    table, rng = environment.changes, np.random.default_rng(3)
+    lights, signals = environment.intersections, environment.signals
+    shown: list[list[int]] = [[] for _ in lights]
+    for _ in range(3000):
+        signals.advance(rng.integers(0, [each.action_count for each in lights]).astype(np.int32), 1)
+        for own, phase in zip(shown, signals.shown_phase, strict=True):
+            own.append(int(phase))
+    changes = 0
+    for i, (light, own) in enumerate(zip(lights, shown, strict=True)):
+        runs = [(phase, len(list(group))) for phase, group in itertools.groupby(own)][:-1]
+        greens = [k for k, (phase, _) in enumerate(runs) if phase in light.phases]
+        for before, after in itertools.pairwise(greens):
+            a, b = light.phases.index(runs[before][0]), light.phases.index(runs[after][0])
+            between = runs[before + 1 : after]
+            assert sum(seconds for _, seconds in between) == table.seconds[i, a, b]
+            assert [phase for phase, _ in between] == [table.phases[i, a, b]] * len(between)
+            changes += 1
+        assert all(runs[k][1] >= table.least_green_s[i, light.phases.index(runs[k][0])] for k in greens)
+    assert changes > 100 * len(lights)
+
+
 def test_derivation_follows_a_changed_file(own_cache: Path) -> None:
     file = small_roadnet(own_cache)
     first = derive_clearance(load_network(file), "yellow").network.file
@@ -228,7 +313,7 @@ def test_derivation_follows_a_changed_file(own_cache: Path) -> None:
 
 
 def test_unknown_clearance_is_an_input_error(own_cache: Path) -> None:
-    with pytest.raises(InputError, match="flashing: unknown; there are hold, yellow, all_red"):
+    with pytest.raises(InputError, match="flashing: unknown; there are hold, yellow, all_red, computed"):
         derive_clearance(load_network(small_roadnet(own_cache)), "flashing")
 
 

@@ -55,9 +55,9 @@ ClearanceOption = Annotated[
     str | None,
     typer.Option(
         "--clearance",
-        metavar="hold|yellow|all_red",
-        help="What the light shows in the 3 s between two phases: the old green (as the paper's tables), yellow, or all red. "
-        "Default: what the policy was trained with.",
+        metavar="hold|yellow|all_red|computed",
+        help="What the light shows between two phases: for 3 s the old green (as the paper's tables), yellow, or all red; "
+        "or yellow and red for as long as the crossing needs. Default: what the policy was trained with.",
     ),
 ]
 

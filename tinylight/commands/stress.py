@@ -45,7 +45,7 @@ def stress(
     clearance: Annotated[
         str,
         typer.Option(
-            metavar="hold|yellow|all_red",
+            metavar="hold|yellow|all_red|computed",
             help="What all lights show in the 3 s between two phases, in all columns but `yellow` and `all red`.",
         ),
     ] = "hold",

@@ -70,7 +70,8 @@ def train(
         ),
     ] = None,
     clearance: Annotated[
-        str, typer.Option("--clearance", metavar="hold|yellow|all_red", help="What the light shows between two phases.")
+        str,
+        typer.Option("--clearance", metavar="hold|yellow|all_red|computed", help="What the light shows between two phases."),
     ] = "hold",
     search_episodes: Annotated[int, typer.Option(metavar="N", help="Episodes with the super-graph.")] = 64,
     refine_episodes: Annotated[int, typer.Option(metavar="N", help="Episodes with the sub-graph.")] = 128,
