@@ -14,7 +14,7 @@ from model.policy.file import Policy, load_policy
 from model.policy.provenance import file_sha256
 from streetflow.control.clearance import require_clearance
 from streetflow.control.conditions import FINE, Conditions
-from streetflow.control.controllers import Controller, run
+from streetflow.control.controllers import Controller, interval_of, run
 from streetflow.control.engines import require_engine
 from streetflow.control.environment import Environment
 from streetflow.control.tuned import RULES
@@ -109,6 +109,7 @@ def evaluate(
             clearance=clearance,
             conditions=settings.conditions,
             demand=settings.demand,
+            decision_interval_s=interval_of(controller),
         )
         environment.measures_queues = settings.measure_queues
         run(environment, controller)

@@ -14,7 +14,7 @@ from model.policy.file import Policy
 from model.report.cells import Cell, Outcome, artefact_file, cell_file, file_hashes, load_cell, save_cell
 from model.report.compare import row_label
 from model.report.settings import TinyLightSettings, settings_named, settings_names, tinylight_settings
-from streetflow.control.controllers import CONTROLLERS, PAPER_RULES
+from streetflow.control.controllers import CONTROLLERS, PAPER_RULES, SECOND_BY_SECOND
 from streetflow.control.intersection import signalled_intersections
 from streetflow.control.tuned import SUFFIX, TUNED, refusal, tuned_parameters
 from streetflow.errors import FieldError
@@ -58,7 +58,7 @@ def table_models() -> list[str]:
 def expand_models(text: str) -> list[str]:
     """Row names of a list such as `rules,TinyLight.best`; FieldError for an unknown one."""
     known = table_models()
-    opponents = [name for name in CONTROLLERS if name not in PAPER_RULES]
+    opponents = [*(name for name in CONTROLLERS if name not in PAPER_RULES), *SECOND_BY_SECOND]
     several = {"rules": list(PAPER_RULES), "opponents": opponents, "tuned": list(TUNED)}
     several |= {"baselines": list(BASELINES), "all": known}
     models = []

@@ -38,8 +38,8 @@ class Actuated:
         self._lights = environment
         self._interval_s = environment.decision_interval_s
         (self._column,) = environment.feature_columns(self.features)
-        self._gains = [_gains(each) for each in environment.intersections]
-        self._calls = [_in_ring(gains, each) for gains, each in zip(self._gains, environment.intersections, strict=True)]
+        self._gains = [gains_of(each) for each in environment.intersections]
+        self._calls = [in_ring(gains, each) for gains, each in zip(self._gains, environment.intersections, strict=True)]
 
     def act(self, observation: NDArray[np.int32]) -> NDArray[np.int32]:
         current, elapsed_s = self._lights.current_action, self._lights.elapsed_s
@@ -56,7 +56,7 @@ class Actuated:
         return actions
 
 
-def _gains(intersection: Intersection) -> NDArray[np.bool_]:
+def gains_of(intersection: Intersection) -> NDArray[np.bool_]:
     """bool[actions, actions, in-lanes]: whether the lane has something open in the second action that isn't in the first."""
     opened = np.zeros((intersection.action_count, len(intersection.lane_links)), bool)
     for action, links in enumerate(intersection.phase_lane_links):
@@ -66,7 +66,7 @@ def _gains(intersection: Intersection) -> NDArray[np.bool_]:
     return np.stack([more[:, :, start == lane].any(axis=2) for lane in intersection.in_lanes], axis=2)
 
 
-def _in_ring(gains: NDArray[np.bool_], intersection: Intersection) -> NDArray[np.bool_]:
+def in_ring(gains: NDArray[np.bool_], intersection: Intersection) -> NDArray[np.bool_]:
     """The gains of the fewest phases that open all links that some phases open and others don't; none of the others."""
     count, every = intersection.action_count, range(len(intersection.lane_links))
     opened = [frozenset(a for a, links in enumerate(intersection.phase_lane_links) if k in links) for k in every]

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from streetflow.control.actuated import Actuated
 from streetflow.control.environment import Environment
 from streetflow.control.rules import EfficientPressure, GreatestFeature
+from streetflow.control.vehicle_actuated import VehicleActuated
 from streetflow.control.webster import Webster
+from streetflow.control.webster_seconds import WebsterSeconds
 
 
 class Controller(Protocol):
@@ -52,6 +54,12 @@ def run(environment: Environment, controller: Controller) -> None:
     done = False
     while not done:
         observation, _, done = environment.step(controller.act(observation))
+
+
+def interval_of(controller: Controller) -> int | None:
+    """Seconds between the decisions of a rule that keeps its own time; None: those of the network."""
+    interval_s: int | None = getattr(controller, "decision_interval_s", None)
+    return interval_s
 
 
 class FixedTime:
@@ -134,5 +142,11 @@ CONTROLLERS: dict[str, Callable[..., Controller]] = PAPER_RULES | {
     "Actuated": Actuated,
     "Webster": Webster,
 }
-"""All rules by name: the paper's, and stronger ones (``rules.py``, ``actuated.py``, ``webster.py``). Each takes its parameters
-by keyword."""
+"""All rules that decide when the network's decisions are due, by name: the paper's, and stronger ones (``rules.py``,
+``actuated.py``, ``webster.py``). Each takes its parameters by keyword."""
+
+SECOND_BY_SECOND: dict[str, Callable[..., Controller]] = {
+    "VehicleActuated": VehicleActuated,
+    "WebsterSeconds": WebsterSeconds,
+}
+"""Rules that decide each second (``vehicle_actuated.py``, ``webster_seconds.py``): what stands at crossings."""

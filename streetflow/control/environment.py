@@ -20,6 +20,7 @@ from streetflow.control.intersection import signalled_intersections
 from streetflow.control.measures import QueueMeter, ThroughputMeter, measure
 from streetflow.control.observation import Observer
 from streetflow.control.signals import Signals
+from streetflow.control.traffic_state import TrafficState
 from streetflow.errors import InputError, InputWarning, whole_number
 from streetflow.networks.catalogue import Network, default_seed, find_network
 from streetflow.roadnet.flow import Flow, read_flows
@@ -30,9 +31,9 @@ class Environment:
     """N signalled intersections of ``network`` under its demand ``flow``.
 
     ``seed`` is the engine's; the default is the one that the paper's runs use with this flow. ``features`` is a preset
-    (``all``, ``release``, ``deployable``) or a list of names from ``streetflow.control.features.FEATURES``. ``horizon_s``
-    overrides the network's. ``conditions``: what goes wrong at the crossings. ``demand``: vehicles in place of the flow file's.
-    Bad names, numbers and files raise InputError.
+    (``all``, ``release``, ``deployable``) or a list of names from ``streetflow.control.features.FEATURES``. ``horizon_s`` and
+    ``decision_interval_s`` override the network's. ``conditions``: what goes wrong at the crossings. ``demand``: vehicles in
+    place of the flow file's. Bad names, numbers and files raise InputError.
     """
 
     measures_queues: bool
@@ -49,6 +50,7 @@ class Environment:
         clearance: str = "hold",
         min_green_s: int = 0,
         horizon_s: int | None = None,
+        decision_interval_s: int | None = None,
         conditions: Conditions = FINE,
         demand: Sequence[Flow] | None = None,
     ) -> None:
@@ -62,7 +64,10 @@ class Environment:
         self.horizon_s = self.network.horizon_s if horizon_s is None else whole_number(horizon_s, "horizon_s")
         if self.horizon_s <= 0:
             raise InputError("environment", "horizon_s", f"must be above 0, is {self.horizon_s}")
-        self.decision_interval_s = self.network.decision_interval_s
+        interval_s = self.network.decision_interval_s if decision_interval_s is None else decision_interval_s
+        self.decision_interval_s = whole_number(interval_s, "decision_interval_s")
+        if self.decision_interval_s <= 0:
+            raise InputError("environment", "decision_interval_s", f"must be above 0, is {interval_s}")
         self.n_decisions = -(-self.horizon_s // self.decision_interval_s)
 
         self.measures_queues = False
@@ -84,6 +89,11 @@ class Environment:
         if conditions.shut_s:
             self._shut_lane = ShutLane(self.engine, self.intersections, conditions, self.horizon_s, self.decision_interval_s)
         self._start()
+
+    @property
+    def traffic(self) -> TrafficState:
+        """What the crossings' detectors show, faults included."""
+        return self._detectors or self.engine
 
     @property
     def demand(self) -> Sequence[Flow]:
@@ -215,8 +225,7 @@ class Environment:
     def _observe(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         if self._detectors is not None:
             self._detectors.look()
-        seen = self._detectors or self.engine
-        observation, pressure = self._observer.observe(seen, self.signals.current_action)
+        observation, pressure = self._observer.observe(self.traffic, self.signals.current_action)
         return observation, -pressure.astype(np.float64)
 
     def _checked(self, actions: ArrayLike) -> NDArray[np.int32]:

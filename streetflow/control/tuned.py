@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from streetflow.control.controllers import CONTROLLERS, Controller
+from streetflow.control.controllers import CONTROLLERS, SECOND_BY_SECOND, Controller
 from streetflow.control.environment import Environment
 from streetflow.errors import InputError
 
@@ -44,7 +44,7 @@ class Tuned:
 
 TUNED: dict[str, Callable[[], Controller]] = {rule + SUFFIX: partial(Tuned, rule) for rule in TUNABLE}
 """By name, such as MaxQueue.tuned."""
-RULES: dict[str, Callable[[], Controller]] = CONTROLLERS | TUNED
+RULES: dict[str, Callable[[], Controller]] = CONTROLLERS | SECOND_BY_SECOND | TUNED
 """All rules there are."""
 
 

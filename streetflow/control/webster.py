@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -130,15 +130,42 @@ def plan(found: Sequence[Stream], actions: int, interval_s: int, lost_s: float, 
     """
     if not found:
         return [0]
-    best: tuple[tuple[float, float], list[int]] | None = None
+
+    def lost(stages: Sequence[int]) -> Times:
+        return dict.fromkeys(stages, lost_s)
+
+    decisions = best_plan(found, actions, interval_s, max_cycle_s, lost, lambda stages: dict.fromkeys(stages, 1))
+    return [action for action, count in decisions.items() for _ in range(count)]
+
+
+Times = dict[int, float]
+"""By stage, s."""
+
+
+def best_plan(
+    found: Sequence[Stream],
+    actions: int,
+    interval_s: int,
+    max_cycle_s: float,
+    lost_s: Callable[[Sequence[int]], Times],
+    least: Callable[[Sequence[int]], dict[int, int]],
+) -> dict[int, int]:
+    """How many intervals each stage of a cycle gets, in the stages' order.
+
+    Args:
+        found, actions, max_cycle_s: as in `plan`; there is a stream.
+        interval_s: what a stage's time is a multiple of.
+        lost_s: what each stage of a set loses.
+        least: how many intervals each stage of a set needs at least.
+    """
+    best: tuple[tuple[float, float], dict[int, int]] | None = None
     for stages in covers([each.actions for each in found], actions):
-        needs = critical(found, stages)
-        cycle_s = min(webster_cycle_s(needs, stages, lost_s), max_cycle_s)
-        cycle = max(round(cycle_s / interval_s), len(stages))
-        decisions = share(needs, stages, cycle, interval_s, lost_s)
-        cost = delay(needs, decisions, interval_s, lost_s)
+        needs, lost = critical(found, stages), lost_s(stages)
+        cycle_s = min(webster_cycle_s(needs, stages, sum(lost.values())), max_cycle_s)
+        intervals = share(needs, least(stages), round(cycle_s / interval_s), interval_s, lost)
+        cost = delay(needs, intervals, interval_s, lost)
         if best is None or cost < best[0]:
-            best = cost, [action for action, count in decisions.items() for _ in range(count)]
+            best = cost, intervals
     assert best is not None  # all actions together cover everything
     return best[1]
 
@@ -157,7 +184,8 @@ def critical(found: Sequence[Stream], stages: Sequence[int]) -> Needs:
 
 
 def webster_cycle_s(needs: Needs, stages: Sequence[int], lost_s: float) -> float:
-    """Webster's optimum, (1.5 L + 5) / (1 - Y); infinite where Y, the sum of the critical shares, is 1 or more."""
+    """Webster's optimum, (1.5 L + 5) / (1 - Y), where all stages lose L together; infinite where Y, the sum of the critical
+    shares, is 1 or more."""
     shares = dict.fromkeys(stages, 0.0)
     for (_, among), ratio in sorted(needs.items(), key=lambda item: len(item[0][1])):
         missing = ratio - sum(shares[stage] for stage in among)
@@ -165,34 +193,34 @@ def webster_cycle_s(needs: Needs, stages: Sequence[int], lost_s: float) -> float
             weight = {stage: sum(r for (_, other), r in needs.items() if stage in other) for stage in sorted(among)}
             shares[max(weight, key=weight.__getitem__)] += missing
     left = 1.0 - sum(shares.values())
-    return (1.5 * lost_s * len(stages) + 5.0) / left if left > 0 else math.inf
+    return (1.5 * lost_s + 5.0) / left if left > 0 else math.inf
 
 
-def share(needs: Needs, stages: Sequence[int], cycle: int, interval_s: int, lost_s: float) -> dict[int, int]:
-    """Decisions of each stage: one each, and each further one where it lowers the greatest saturations most."""
-    decisions = dict.fromkeys(stages, 1)
-    for _ in range(cycle - len(stages)):
-        tried = [decisions | {stage: decisions[stage] + 1} for stage in stages]
-        decisions = min(tried, key=lambda each: sorted(saturations(needs, each, interval_s, lost_s), reverse=True))
-    return decisions
+def share(needs: Needs, least: Mapping[int, int], cycle: int, interval_s: int, lost_s: Times) -> dict[int, int]:
+    """Intervals of each stage: the least, and each further one of the cycle where it lowers the greatest saturations most."""
+    intervals = dict(least)
+    for _ in range(cycle - sum(least.values())):
+        tried = [intervals | {stage: count + 1} for stage, count in intervals.items()]
+        intervals = min(tried, key=lambda each: sorted(saturations(needs, each, interval_s, lost_s), reverse=True))
+    return intervals
 
 
-def saturations(needs: Needs, decisions: Mapping[int, int], interval_s: int, lost_s: float) -> list[float]:
+def saturations(needs: Needs, intervals: Mapping[int, int], interval_s: int, lost_s: Times) -> list[float]:
     """Of each need: its vehicles by those that its green can serve."""
-    cycle_s = sum(decisions.values()) * interval_s
-    return [ratio * cycle_s / _green_s(among, decisions, interval_s, lost_s) for (_, among), ratio in needs.items()]
+    cycle_s = sum(intervals.values()) * interval_s
+    return [ratio * cycle_s / _green_s(among, intervals, interval_s, lost_s) for (_, among), ratio in needs.items()]
 
 
-def _green_s(among: frozenset[int], decisions: Mapping[int, int], interval_s: int, lost_s: float) -> float:
+def _green_s(among: frozenset[int], intervals: Mapping[int, int], interval_s: int, lost_s: Times) -> float:
     """Effective: without what its stages lose."""
-    return max(sum(decisions[stage] * interval_s - lost_s for stage in among), 1e-9)
+    return max(sum(intervals[stage] * interval_s - lost_s[stage] for stage in among), 1e-9)
 
 
-def delay(needs: Needs, decisions: Mapping[int, int], interval_s: int, lost_s: float) -> tuple[float, float]:
+def delay(needs: Needs, intervals: Mapping[int, int], interval_s: int, lost_s: Times) -> tuple[float, float]:
     """Webster's delay of all vehicles (uniform and random arrivals, up to a common factor), infinite if oversaturated; then the
     greatest saturation."""
-    cycle_s = sum(decisions.values()) * interval_s
-    all_x = saturations(needs, decisions, interval_s, lost_s)
+    cycle_s = sum(intervals.values()) * interval_s
+    all_x = saturations(needs, intervals, interval_s, lost_s)
     if max(all_x) >= 1:
         return math.inf, max(all_x)
     total = 0.0

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from model import pretrained_policy
-from model.evaluate import evaluate
+from model.evaluate import RunSettings, evaluate
 from model.policy.agent import PolicyAgent
 from model.policy.file import IntersectionPolicy, Policy, load_policy, save_policy
 from model.policy.inputs import gather_inputs, input_indices
 from model.policy.integer import IntegerPolicy
 from model.policy.synthetic import random_intersection, random_policy
 from model.report.bootstrap import mean_interval
-from streetflow.control.controllers import MaxPressure, run
+from streetflow.control.controllers import SECOND_BY_SECOND, MaxPressure, run
 from streetflow.control.environment import Environment
 from streetflow.control.features import FEATURES
 from streetflow.errors import InputError
@@ -44,6 +44,19 @@ def fitting_policy(network: str, features: tuple[str, ...] = ("inlane_2_num_vehi
         ]
         parts.append(part.model_copy(update={"features": inputs, "phases": list(intersection.phases)}))
     return random_policy(parts, network=network)
+
+
+def test_rules_with_a_time_of_their_own_decide_each_second() -> None:
+    for name, rule in SECOND_BY_SECOND.items():
+        decided = []
+        (row,) = evaluate("crossing", name, [2], settings=RunSettings(clearance="computed"), at_end=decided.append)
+        (environment,) = decided
+        assert environment.decision == environment.horizon_s == 3600
+        own = Environment("crossing", 2, features=rule.features, clearance="computed", decision_interval_s=1)
+        run(own, rule())
+        assert row.average_travel_time_s == own.average_travel_time_s() and row.clearance == "computed"
+    with pytest.raises(InputError, match="decision_interval_s: must be above 0, is 0"):
+        Environment("crossing", decision_interval_s=0)
 
 
 def test_inputs_are_the_kept_features_in_the_policys_order() -> None:

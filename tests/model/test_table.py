@@ -162,7 +162,9 @@ def test_unknown_names_are_named() -> None:
     with pytest.raises(InputError, match="unknown settings 'worst'; there are paper, best"):
         tinylight_settings("worst", "Hangzhou1")
     assert expand_models("SOTL,rules") == ["SOTL", "FixedTime", "MaxPressure"]
-    assert {"Actuated", "Webster"} < set(expand_models("opponents")) and "SOTL" not in expand_models("opponents")
+    assert {"Actuated", "Webster", "VehicleActuated", "WebsterSeconds"} < set(
+        expand_models("opponents")
+    ) and "SOTL" not in expand_models("opponents")
     assert expand_models("tuned") == list(TUNED)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from streetflow.control import tuned
-from streetflow.control.controllers import CONTROLLERS, Controller, run
+from streetflow.control.controllers import CONTROLLERS, SECOND_BY_SECOND, Controller, run
 from streetflow.control.environment import Environment
 from streetflow.control.rules import EfficientPressure, GreatestFeature
 from streetflow.control.tuned import RULES, SUFFIX, TUNABLE, TUNED, Tuned, refusal, rules_for, tuned_parameters
@@ -100,7 +100,7 @@ def test_on_another_network_it_is_refused() -> None:
 
 def test_all_networks_and_rules_are_tuned_and_the_results_tell_how() -> None:
     assert set(tuned_parameters()) == {"crossing", "arterial", *HORIZONS_S}
-    assert set(RULES) == {*CONTROLLERS, *(rule + SUFFIX for rule in TUNABLE)}
+    assert set(RULES) == {*CONTROLLERS, *SECOND_BY_SECOND, *(rule + SUFFIX for rule in TUNABLE)}
     for own in tuned_parameters().values():
         assert list(own) == list(TUNABLE)
     assert {(row["network"], row["rule"]): row["parameters"] for row in RESULTS} == {

@@ -59,7 +59,7 @@ def test_a_lane_with_two_streams_needs_what_both_need() -> None:
 def test_cycle_and_greens_by_hand() -> None:
     """Y = 0.3 + 0.2, L = 2 * 4 s: (1.5 * 8 + 5) / (1 - 0.5) = 34 s, seven decisions of 5 s, four of them for the heavier."""
     needs = critical(TWO, (0, 1))
-    assert webster_cycle_s(needs, (0, 1), 4.0) == pytest.approx(34.0)
+    assert webster_cycle_s(needs, (0, 1), 8.0) == pytest.approx(34.0)
     assert plan(TWO, 2, 5, 4.0, 120) == [0, 0, 0, 0, 1, 1, 1]
     assert plan(TWO, 2, 20, 4.0, 120) == [0, 1]
     assert plan([], 2, 20, 4.0, 120) == [0]
@@ -77,8 +77,8 @@ def test_delay_by_hand() -> None:
     x = 0.25 * 40 / 18
     needs = {(0, frozenset({0})): 0.25}
     expected = 0.25 * 40 * 0.55**2 / 1.5 + x**2 / (2 * (1 - x))
-    assert delay(needs, {0: 1, 1: 1}, 20, 2.0) == (pytest.approx(expected), pytest.approx(x))
-    assert delay(needs, {0: 1, 1: 9}, 20, 2.0) == (math.inf, pytest.approx(0.25 * 200 / 18))
+    assert delay(needs, {0: 1, 1: 1}, 20, {0: 2.0, 1: 2.0}) == (pytest.approx(expected), pytest.approx(x))
+    assert delay(needs, {0: 1, 1: 9}, 20, {0: 2.0, 1: 2.0}) == (math.inf, pytest.approx(0.25 * 200 / 18))
 
 
 def test_phases_that_serve_more_at_once_are_preferred() -> None:
@@ -93,10 +93,11 @@ def test_greens_are_the_best_of_all_of_that_cycle() -> None:
         stages, cycle = tuple(range(rng.randint(2, 4))), rng.randint(4, 9)
         found = [Stream(lane, frozenset({rng.choice(stages)}), rng.uniform(0.01, 0.4)) for lane in range(6)]
         needs = critical(found, stages)
-        own = share(needs, stages, cycle, 20, 2.0)
+        lost_s = {stage: rng.uniform(0.0, 8.0) for stage in stages}
+        own = share(needs, dict.fromkeys(stages, 1), cycle, 20, lost_s)
         every = [counts for counts in itertools.product(range(1, cycle + 1), repeat=len(stages)) if sum(counts) == cycle]
-        least = min(max(saturations(needs, dict(enumerate(counts)), 20, 2.0)) for counts in every)
-        assert sum(own.values()) == cycle and max(saturations(needs, own, 20, 2.0)) == pytest.approx(least)
+        least = min(max(saturations(needs, dict(enumerate(counts)), 20, lost_s)) for counts in every)
+        assert sum(own.values()) == cycle and max(saturations(needs, own, 20, lost_s)) == pytest.approx(least)
 
 
 @pytest.mark.parametrize(

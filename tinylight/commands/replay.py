@@ -34,6 +34,7 @@ def replay(
     """
     from model.evaluate import make_controller
     from streetflow.control.clearance import require_clearance
+    from streetflow.control.controllers import interval_of
     from streetflow.control.environment import Environment
     from streetflow.engine.cityflow_names import Engine
     from streetflow.networks.catalogue import find_network
@@ -46,7 +47,13 @@ def replay(
     controller, name, policy_clearance = make_controller(agent, integer=None)
     require_writable(out, json_file)
     found = find_network(network)
-    environment = Environment(found, flow, features=controller.features, clearance=clearance or policy_clearance)
+    environment = Environment(
+        found,
+        flow,
+        features=controller.features,
+        clearance=clearance or policy_clearance,
+        decision_interval_s=interval_of(controller),
+    )
     end_s = environment.horizon_s if seconds is None else min(start_s + seconds, environment.horizon_s)
     if start_s >= end_s:
         raise InputError("--start", "", f"the run ends at second {environment.horizon_s}")
