@@ -95,11 +95,18 @@ def table_rows(cells: Sequence[Cell]) -> list[Row]:
                 throughputs_veh_per_min=rates,
                 travel_time_s=summarise(times_s),
                 throughput_veh_per_min=summarise(rates),
-                paper=None if model in TUNED else paper_cell(network, model.split(".")[0]),
+                paper=_paper(model, runs),
                 wall_s=sum(cell.wall_s for cell in runs),
             )
         )
     return rows
+
+
+def _paper(model: str, runs: Sequence[Cell]) -> PaperCell | None:
+    """The paper's figures for the same; None where it has none: for a tuned rule, or another clearance."""
+    if model in TUNED or any(cell.identity.get("clearance", "hold") != "hold" for cell in runs):
+        return None
+    return paper_cell(runs[0].network, model.split(".")[0])
 
 
 @dataclass(frozen=True)

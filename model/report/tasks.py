@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from model.baselines.registry import BASELINES
-from model.evaluate import AGENTS, EvaluationRow, evaluate
+from model.evaluate import AGENTS, EvaluationRow, RunSettings, evaluate
 from model.policy.file import Policy
 from model.report.cells import Cell, Outcome, artefact_file, cell_file, file_hashes, load_cell, save_cell
 from model.report.compare import row_label
@@ -44,6 +44,7 @@ class TableTask:
     model: str
     flows: tuple[int, ...]
     work_units: float  # for the forecast
+    clearance: str = "hold"  # between two phases, in training and in the run
 
     def __str__(self) -> str:
         flows = ", ".join(map(str, self.flows))
@@ -72,7 +73,9 @@ def expand_models(text: str) -> list[str]:
 Dashes = dict[tuple[str, str], str]  # (network, model): why the model can't control the network
 
 
-def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -> tuple[list[TableTask], Dashes]:
+def plan(
+    networks: Sequence[str], models: Sequence[str], flows: Sequence[int], clearance: str = "hold"
+) -> tuple[list[TableTask], Dashes]:
     """All tasks of a table, network by network, and its dashes. InputError for an unknown network or flow."""
     tasks: list[TableTask] = []
     dashes: Dashes = {}
@@ -91,7 +94,7 @@ def plan(networks: Sequence[str], models: Sequence[str], flows: Sequence[int]) -
             units = _work_units(model, network, count)
             for first in range(0, len(flows), step):
                 some = tuple(flows[first : first + step])
-                tasks.append(TableTask(name, model, some, units * len(some)))
+                tasks.append(TableTask(name, model, some, units * len(some), clearance))
     return tasks, dashes
 
 
@@ -104,9 +107,9 @@ def row_labels(models: Iterable[str]) -> list[str]:
     return labels
 
 
-def identity(network: Network, model: str, flow: int) -> dict[str, Any]:
+def identity(network: Network, model: str, flow: int, clearance: str = "hold") -> dict[str, Any]:
     """Everything that a cell's figures depend on; a cell with another identity is made again."""
-    known: dict[str, Any] = {"clearance": "hold", "horizon_s": network.horizon_s} | file_hashes(network, flow)
+    known: dict[str, Any] = {"clearance": clearance, "horizon_s": network.horizon_s} | file_hashes(network, flow)
     if model in TUNED:
         known["parameters"] = tuned_parameters()[network.name][model.removesuffix(SUFFIX)]
     if model not in AGENTS:
@@ -121,14 +124,15 @@ def identity(network: Network, model: str, flow: int) -> dict[str, Any]:
 def is_done(task: TableTask, work: Path) -> bool:
     network = find_network(task.network)
     return all(
-        load_cell(work, task.network, task.model, flow, identity(network, task.model, flow)) is not None for flow in task.flows
+        load_cell(work, task.network, task.model, flow, identity(network, task.model, flow, task.clearance)) is not None
+        for flow in task.flows
     )
 
 
 def planned_cells(tasks: Sequence[TableTask], work: Path) -> list[Cell]:
-    """The cells of finished tasks, in the tasks' order."""
-    cells = [load_cell(work, task.network, task.model, flow) for task in tasks for flow in task.flows]
-    return [cell for cell in cells if cell is not None]
+    """The cells of finished tasks, in the tasks' order; none of another clearance."""
+    cells = [(load_cell(work, task.network, task.model, flow), task.clearance) for task in tasks for flow in task.flows]
+    return [cell for cell, clearance in cells if cell is not None and cell.identity.get("clearance", "hold") == clearance]
 
 
 def run_task(task: TableTask, work: Path, report: OnFraction) -> None:
@@ -148,7 +152,7 @@ def run_task(task: TableTask, work: Path, report: OnFraction) -> None:
             model=task.model,
             flow=flow,
             seed=default_seed(flow),
-            identity=identity(network, task.model, flow),
+            identity=identity(network, task.model, flow, task.clearance),
             outcomes=by_arithmetic,
             wall_s=round(wall_s / len(task.flows), 3),
         )
@@ -163,7 +167,8 @@ def _rule(task: TableTask, network: Network, report: OnFraction) -> dict[int, di
         done += 1
         report(done / len(task.flows))
 
-    rows = evaluate(network, task.model, task.flows, progress=report_progress)
+    settings = RunSettings(clearance=task.clearance)
+    rows = evaluate(network, task.model, task.flows, settings=settings, progress=report_progress)
     return {row.flow: {"rule": _outcome(row)} for row in rows}
 
 
@@ -178,9 +183,8 @@ def _baseline(task: TableTask, network: Network, work: Path, report: OnFraction)
     files = {flow: artefact_file(work, task.network, task.model, flow, "npz") for flow in task.flows}
     for file in files.values():
         file.parent.mkdir(parents=True, exist_ok=True)
-    train_baseline_files(
-        task.model, network, [(flow, default_seed(flow), file) for flow, file in files.items()], progress=report_progress
-    )
+    runs = [(flow, default_seed(flow), file) for flow, file in files.items()]
+    train_baseline_files(task.model, network, runs, clearance=task.clearance, progress=report_progress)
     return {flow: {"float": _outcome(evaluate(network, file, [flow])[0])} for flow, file in files.items()}
 
 
@@ -205,7 +209,7 @@ def _tinylight(task: TableTask, network: Network, work: Path, report: OnFraction
             network,
             task.flows,
             [settings.seed + default_seed(flow) for flow in task.flows],
-            PolicySettings(settings.replicas, settings.features, config=settings.config()),
+            PolicySettings(settings.replicas, settings.features, task.clearance, settings.config()),
             execution=Execution(checkpoint, resume_from=checkpoint if checkpoint.is_file() else None),
             progress=report_progress,
         )
@@ -238,7 +242,7 @@ def _planned(
                 network,
                 flow,
                 settings.seed + default_seed(flow),
-                PlannedSettings(settings.features, config=settings.plan_config()),
+                PlannedSettings(settings.features, task.clearance, settings.plan_config()),
                 progress=report_progress,
                 checkpoint=checkpoint,
                 measure_flows=[flow],

@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 from model import pretrained_policy
-from model.evaluate import evaluate
+from model.evaluate import RunSettings, evaluate
 from model.policy.file import load_policy
 from model.report.bootstrap import mean_interval
 from model.report.cells import Cell, Outcome, cell_file, load_cell, save_cell
 from model.report.compare import by_network, paired, paired_with_strongest, sign_flip_p, strongest_rule, table_rows
 from model.report.paper_table import PAPER_NETWORKS, paper_cell, paper_models
 from model.report.settings import settings_names, tinylight_settings
-from model.report.tasks import expand_models, identity, is_done, plan, run_task
+from model.report.tasks import expand_models, identity, is_done, plan, planned_cells, run_task
 from model.report.write import write_report
 from streetflow.control.controllers import PAPER_RULES
 from streetflow.control.measures import summarise
@@ -123,6 +123,19 @@ def test_the_strongest_rule_of_each_network_is_a_rule_with_all_runs() -> None:
 def test_a_tuned_rule_has_no_row_in_the_paper() -> None:
     (row,) = table_rows([cell("Hangzhou1", "SOTL.tuned", 0, rule=200.0)])
     assert row.paper is None and row.verdict == "-"
+
+
+def test_a_table_of_another_clearance(tmp_path: Path) -> None:
+    """Runs are made under it, kept apart from those of hold, and not compared with the paper's."""
+    tasks, _ = plan(["crossing"], ["VehicleActuated"], [1], "computed")
+    run_task(tasks[0], tmp_path, lambda _fraction: None)
+    assert is_done(tasks[0], tmp_path) and planned_cells(tasks, tmp_path)
+    (made,) = planned_cells(tasks, tmp_path)
+    (row,) = evaluate("crossing", "VehicleActuated", [1], settings=RunSettings(clearance="computed"))
+    assert made.outcomes["rule"].average_travel_time_s == row.average_travel_time_s
+    others, _ = plan(["crossing"], ["VehicleActuated"], [1])
+    assert not is_done(others[0], tmp_path) and planned_cells(others, tmp_path) == []
+    assert table_rows([replace(cell("Hangzhou1", "SOTL", 0, rule=200.0), identity={"clearance": "computed"})])[0].paper is None
 
 
 def test_pairs_use_the_flows_that_both_have() -> None:

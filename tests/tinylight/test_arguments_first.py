@@ -98,6 +98,7 @@ MISSPELT = {
     ("table", "--models"): ("SOLT", "SOTL"),
     ("table", "--networks"): ("Jinan,crosing", "crossing"),
     ("table", "--flows"): ("5-2", ""),
+    ("table", "--clearance"): ("al_red", "all_red"),
     ("table", "--work"): ("policy.json", ""),
     ("table", "--out"): ("none/table", ""),
     ("table", "--reference"): ("SOTLL", "SOTL"),

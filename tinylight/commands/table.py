@@ -47,6 +47,14 @@ def table(
         str, typer.Option(metavar="NAMES", help="Networks, separated by commas; `paper` stands for its six.")
     ] = "paper",
     flows: Annotated[str, typer.Option("--flows", "--flow", metavar="0-9", help="Runs: flow k with engine seed k.")] = "0-9",
+    clearance: Annotated[
+        str,
+        typer.Option(
+            "--clearance",
+            metavar="hold|yellow|all_red|computed",
+            help="What the lights show between two phases, in training too. The paper's figures are for hold.",
+        ),
+    ] = "hold",
     work: Annotated[
         Path,
         typer.Option(metavar="FOLDER", help="Where every finished run is kept: stopped or killed, the same command goes on."),
@@ -72,11 +80,13 @@ def table(
     from model.report.compare import by_network, default_reference, paired_with_strongest, table_rows
     from model.report.tasks import expand_models, plan, planned_cells, row_labels
     from model.report.write import ordered, write_report
+    from streetflow.control.clearance import require_clearance
     from streetflow.networks.catalogue import find_networks, parse_flows, require_flow_list
 
     chosen_models = expand_models(models)
     names = _network_names(networks)
     require_flow_list(flows)
+    require_clearance(clearance)
     if reference is not None:
         _require_row(reference, row_labels(chosen_models))
     require_folder(work)
@@ -84,7 +94,7 @@ def table(
     if out is not None or work.is_dir():  # otherwise the runs create the folder
         require_writable(*(stem.with_suffix(suffix) for suffix in (".csv", ".json", ".md")))
     count = min(len(network.flow_files) for network in find_networks(names))
-    tasks, dashes = plan(ordered(names), chosen_models, parse_flows(flows, count))
+    tasks, dashes = plan(ordered(names), chosen_models, parse_flows(flows, count), clearance)
     if reference is not None:
         _require_row(reference, row_labels(task.model for task in tasks))
     if not report_only:
