@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.kernels.network import network_action
+from streetflow.control.service import Service
 from streetflow.kernels.jit import entry_point, helper
 from streetflow.kernels.measure import lane_speed_sums, lane_waiting_times
 from streetflow.kernels.observe import observe_cells
 from streetflow.kernels.observe_vehicles import compare_passing, count_on_lanes
-from streetflow.kernels.signals import CURRENT, STATE_COLUMNS, advance_lights
+from streetflow.kernels.service import ask_service
+from streetflow.kernels.signals import CURRENT, advance_lights
 from streetflow.kernels.sources import CHANGED, OWN_COUNT
 from streetflow.kernels.step import OK, set_phases, step_many
 from streetflow.kernels.tables import (
@@ -64,6 +66,8 @@ class Lights(NamedTuple):
     action_counts: Ints  # [N]
     rows: Ints  # scratch [seconds of a decision, engine's intersections], all -1
     starts: Ints  # scratch [seconds of a decision]
+    service: Service
+    asked: Ints  # scratch [N]
 
 
 class Eyes(NamedTuple):
@@ -123,7 +127,7 @@ class Demand(NamedTuple):
 class Scratch(NamedTuple):
     """Room for one plan. H: decisions to the horizon; S: draws of the demand, or 1."""
 
-    light_state: Ints  # [N, STATE_COLUMNS]
+    light_state: Ints  # [N, columns of Signals.state]
     actions: Ints  # [N]
     current: Ints  # [N]
     trail: Floats  # [S, H]: vehicle-seconds spent by each decision's end
@@ -195,23 +199,33 @@ def spent_s(net_i, net_f, veh_i, veh_f, offsets, to_go):  # type: ignore[no-unty
 @entry_point
 def play(net_i, net_f, veh_i, veh_f, offsets, lights, light_state, actions):  # type: ignore[no-untyped-def]
     """One decision of all lights. Returns OK or a step's fault."""
-    seconds = lights.starts.size
-    runs = advance_lights(
-        light_state, actions, lights.numbers, lights.phase_of_action, lights.clearance_phases,
-        lights.clearance_s, lights.least_green_s, lights.rows, lights.starts,
-    )  # fmt: skip
-    second, fault = 0, OK
-    for run in range(runs + 1):
-        end = lights.starts[run] if run < runs else seconds
-        if end > second and fault == OK:
-            fault = step_many(net_i, net_f, veh_i, veh_f, offsets, end - second)
-        if run < runs:
-            row = lights.rows[end]
-            if fault == OK:
-                set_phases(net_i, net_f, veh_i, veh_f, offsets, row)
-            for i in range(row.size):
-                row[i] = -1
-        second = end
+    serves, fault = lights.service.lanes.shape[0] > 0, OK
+    seconds = 1 if serves else lights.starts.size  # at a time
+    for _ in range(lights.starts.size // seconds):
+        asked = actions
+        if serves:
+            s, served = unpack(net_i, net_f, veh_i, veh_f, offsets), lights.service
+            ask_service(
+                light_state, actions, s.n_vehicles, served.lanes, served.opens, served.conflicts, served.served,
+                served.limits_s, lights.asked,
+            )  # fmt: skip
+            asked = lights.asked
+        runs = advance_lights(
+            light_state, asked, lights.numbers, lights.phase_of_action, lights.clearance_phases,
+            lights.clearance_s, lights.least_green_s, lights.rows[:seconds], lights.starts[:seconds],
+        )  # fmt: skip
+        second = 0
+        for run in range(runs + 1):
+            end = lights.starts[run] if run < runs else seconds
+            if end > second and fault == OK:
+                fault = step_many(net_i, net_f, veh_i, veh_f, offsets, end - second)
+            if run < runs:
+                row = lights.rows[end]
+                if fault == OK:
+                    set_phases(net_i, net_f, veh_i, veh_f, offsets, row)
+                for i in range(row.size):
+                    row[i] = -1
+            second = end
     return fault
 
 
@@ -354,7 +368,7 @@ def plan(  # type: ignore[no-untyped-def]
                 if demand.start_s.shape[0] > 0:
                     expect(to_net_i, to_net_f, to_veh_i, to_veh_f, offsets, demand, draw)
                 for i in range(n_lights):
-                    for k in range(STATE_COLUMNS):
+                    for k in range(light_state.shape[1]):
                         state[i, k] = light_state[i, k]
                     actions[i] = decided[i]
                     current[i] = light_state[i, CURRENT]

@@ -90,6 +90,8 @@ class Rollouts:
             np.array([each.action_count for each in environment.intersections], np.int32),
             np.full((interval_s, len(environment.engine.intersection_ids)), -1, np.int32),
             np.zeros(interval_s, np.int32),
+            environment.signals.service,
+            np.zeros(self._n_lights, np.int32),
         )
         self._eyes = _eyes(observer, len(specs))
         self._values, self._seen = observer.tables.values, self._n_lights * (len(specs) * observer.max_width + 1)

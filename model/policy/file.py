@@ -171,7 +171,7 @@ class Policy(_Part):
     sha256: Sha256
     network: str
     decision_interval_s: Annotated[int, Field(ge=1, strict=True)]
-    clearance: Literal["hold", "yellow", "all_red", "computed"]
+    clearance: Literal["hold", "yellow", "all_red", "computed", "shell"]
     provenance: Provenance
     measured: list[Measured]
     intersections: Annotated[list[IntersectionPolicy], Field(min_length=1)]

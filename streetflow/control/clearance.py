@@ -4,7 +4,9 @@
 ``yellow``    3 s: the movements that end are closed, those that go on stay open,
 ``all_red``   3 s: everything is closed,
 ``computed``  as ``yellow``, for the yellow and red clearance that the change needs by speeds and ways (`signal_groups.py`), in
-              whole seconds, and at once where nothing ends; each action stays for its own minimum green.
+              whole seconds, and at once where nothing ends; each action stays for its own minimum green,
+``shell``     as ``computed``, and nobody waits too long: with the longest red and the maximum green of the safety shell
+              (`service.py`).
 
 The engines know phases only by number, so a clearance is a phase too: for all but ``hold`` a roadnet with extra phases behind
 the file's own is derived and cached, and both engines read that one. Nothing else in it differs, to the last digit of every
@@ -17,8 +19,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -27,13 +29,14 @@ from numpy.typing import NDArray
 
 from streetflow.cache import cache_folder, cached_folder
 from streetflow.control.intersection import is_signalled
-from streetflow.control.signal_groups import signal_plans
+from streetflow.control.service import NOBODY, Service, service_of
+from streetflow.control.signal_groups import SignalPlan, signal_plans
 from streetflow.errors import FieldError
 from streetflow.near import or_else
 from streetflow.roadnet.network_tables import NetworkTables, load_network
 from streetflow.roadnet.reader import Intersection
 
-Clearance = Literal["hold", "yellow", "all_red", "computed"]
+Clearance = Literal["hold", "yellow", "all_red", "computed", "shell"]
 CLEARANCES: tuple[str, ...] = get_args(Clearance)
 CLEARANCE_S = 3
 """Of every change, but for ``computed``."""
@@ -52,6 +55,7 @@ class Changes:
     """[N, A, A]; 0: what begins shows at once."""
     least_green_s: NDArray[np.int32]
     """[N, A]: how long each action stays at least."""
+    service: Service = field(default=NOBODY, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -84,16 +88,18 @@ def derive_clearance(network: NetworkTables, clearance: str) -> ClearanceTable:
     for i, table in enumerate(tables):
         phases[i, : len(table), : len(table)] = table
     seconds, least_green_s = np.full_like(phases, CLEARANCE_S), np.zeros((len(tables), most), np.int32)
-    if clearance == "computed":
-        _compute_times(network, seconds, least_green_s)
+    plans = signal_plans(network) if clearance in ("computed", "shell") else ()
+    _compute_times(plans, seconds, least_green_s)
     if clearance == "hold":
         return ClearanceTable(phases, seconds, least_green_s, network)
     original = network.file.read_bytes()
     key = hashlib.sha256(original).hexdigest()[:24]
-    folder = cache_folder() / "clearances" / f"{key}-{clearance}-{_FORMAT}"
+    shown = "computed" if plans else clearance
+    folder = cache_folder() / "clearances" / f"{key}-{shown}-{_FORMAT}"
     by_id = {each.id: phases for each, phases in zip(signalled, added, strict=True)}
     cached_folder(folder, lambda: {"roadnet.json": _with_phases(original, by_id)})
-    return ClearanceTable(phases, seconds, least_green_s, load_network(folder / "roadnet.json"))
+    derived, service = load_network(folder / "roadnet.json"), service_of(plans) if clearance == "shell" else NOBODY
+    return ClearanceTable(phases, seconds, least_green_s, derived, service=service)
 
 
 def require_clearance(clearance: str) -> None:
@@ -114,14 +120,14 @@ def _between(intersection: Intersection, clearance: str) -> tuple[NDArray[np.int
             for b, new in enumerate(actions):
                 between = frozenset() if clearance == "all_red" else old & new
                 table[a, b] = added.setdefault(between, len(intersection.phases) + len(added))
-    if clearance == "computed":
+    if clearance in ("computed", "shell"):
         added.setdefault(frozenset(), len(intersection.phases) + len(added))  # dark and flashing lamps
     return table, [sorted(links) for links in added]
 
 
-def _compute_times(network: NetworkTables, seconds: NDArray[np.int32], least_green_s: NDArray[np.int32]) -> None:
+def _compute_times(plans: Sequence[SignalPlan], seconds: NDArray[np.int32], least_green_s: NDArray[np.int32]) -> None:
     """Fill in what the signal plans of the crossings say, rounded up to whole seconds."""
-    for i, plan in enumerate(signal_plans(network)):
+    for i, plan in enumerate(plans):
         actions = range(len(plan.phases))
         for a in actions:
             least_green_s[i, a] = math.ceil(plan.least_green_s(a))

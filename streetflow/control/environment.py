@@ -150,10 +150,12 @@ class Environment:
         seconds = min(self.decision_interval_s, self.horizon_s - start_s)
         if seconds <= 0:
             raise RuntimeError("the run is over: call reset() before the next step()")
-        for phases, run_s in self.signals.advance(self._checked(actions), seconds):
-            if phases is not None:
-                self.engine.set_phases(phases)
-            self._run(run_s)
+        wished = self._checked(actions)
+        if self.signals.serves:
+            for _ in range(seconds):
+                self._drive(self.signals.asked(wished, self.traffic.lane_vehicle_counts()), 1)
+        else:
+            self._drive(wished, seconds)
         self.decision += 1
         self._shut_or_open()
         self._throughput.after_decision(start_s, self.engine.finished_vehicle_count)
@@ -193,6 +195,12 @@ class Environment:
         """
         found = measure(self.engine.trips(), self._queues)
         return found if self._shut_lane is None else {**found, "delay_s": None}
+
+    def _drive(self, actions: NDArray[np.int32], seconds: int) -> None:
+        for phases, run_s in self.signals.advance(actions, seconds):
+            if phases is not None:
+                self.engine.set_phases(phases)
+            self._run(run_s)
 
     def _run(self, seconds: int) -> None:
         if not self.measures_queues:

@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 
 from streetflow.control.clearance import Changes
 from streetflow.control.intersection import Intersection
+from streetflow.control.service import Service
 from streetflow.errors import InputError, whole_number
+from streetflow.kernels.service import ask_service
 from streetflow.kernels.signals import CURRENT, ELAPSED_S, SHOWN, STATE_COLUMNS, advance_lights
 
 Ints = NDArray[np.int32]
@@ -54,19 +56,43 @@ class Signals:
             self._phase_of_action[i, : each.action_count] = each.phases
         self._changes = (changes.phases, changes.seconds, np.maximum(changes.least_green_s, np.int32(min_green_s)))
         self._engine_intersections = engine_intersections
-        self._state = np.zeros((count, STATE_COLUMNS), np.int32)
+        self._service = changes.service
+        self._state = np.zeros((count, self._service.columns if self.serves else STATE_COLUMNS), np.int32)
 
     def reset(self) -> NDArray[np.int32]:
         """Back to the start: action 0 current, elapsed 0. Returns the phases to set, as in ``advance``."""
         self._state[:] = 0
         self._state[:, SHOWN] = self._phase_of_action[:, 0]
+        if self.serves:
+            self._service.start(self._state)
         phases = np.full(self._engine_intersections, -1, np.int32)
         phases[self._numbers] = self._state[:, SHOWN]
         return phases
 
     @property
+    def service(self) -> Service:
+        return self._service
+
+    @property
+    def serves(self) -> bool:
+        """Whether lights serve those who have waited too long: then ``asked`` is to be called each second."""
+        return self._service.lanes.size > 0
+
+    def asked(self, actions: NDArray[np.int32], vehicles: NDArray[np.int32]) -> NDArray[np.int32]:
+        """int32[N]: the actions to advance with in the coming second: those that must come, else ``actions``.
+
+        Args:
+            actions: int32[N], that are wished.
+            vehicles: int32[lanes of the engine].
+        """
+        asked = np.empty_like(actions)
+        ask_service(self._state, actions, vehicles, *self._service, asked)
+        return asked
+
+    @property
     def state(self) -> NDArray[np.int32]:
-        """int32[N, STATE_COLUMNS]: each light's state, columns as in ``streetflow/kernels/signals.py`` (not a copy)."""
+        """int32[N, columns]: each light's state, columns as in ``streetflow/kernels/signals.py`` and, where the lights serve
+        those who wait, ``service.py`` (not a copy)."""
         return self._state
 
     @property

@@ -248,7 +248,7 @@ def test_phases_are_found_by_what_they_open(own_cache: Path, clearance: str) -> 
     table = derive_clearance(load_network(small_roadnet(own_cache)), clearance)
     for number, links in enumerate(opened_by(table.network.file)[:4]):
         assert table.phase_of(0, frozenset(links)) == number
-    only_right = {"hold": None, "yellow": 4, "all_red": None, "computed": 4}  # phase 0 of the file is all red here
+    only_right = {"hold": None, "yellow": 4, "all_red": None, "computed": 4, "shell": 4}  # phase 0 of the file is all red here
     found = table.phase_of(0, frozenset({3}))
     assert (found is None) == (only_right[clearance] is None)
     assert found is None or opened_by(table.network.file)[found] == [3]
@@ -313,7 +313,7 @@ def test_derivation_follows_a_changed_file(own_cache: Path) -> None:
 
 
 def test_unknown_clearance_is_an_input_error(own_cache: Path) -> None:
-    with pytest.raises(InputError, match="flashing: unknown; there are hold, yellow, all_red, computed"):
+    with pytest.raises(InputError, match="flashing: unknown; there are hold, yellow, all_red, computed, shell"):
         derive_clearance(load_network(small_roadnet(own_cache)), "flashing")
 
 

@@ -55,7 +55,7 @@ ClearanceOption = Annotated[
     str | None,
     typer.Option(
         "--clearance",
-        metavar="hold|yellow|all_red|computed",
+        metavar="hold|yellow|all_red|computed|shell",
         help="What the light shows between two phases: for 3 s the old green (as the paper's tables), yellow, or all red; "
         "or yellow and red for as long as the crossing needs. Default: what the policy was trained with.",
     ),

@@ -45,7 +45,7 @@ def stress(
     clearance: Annotated[
         str,
         typer.Option(
-            metavar="hold|yellow|all_red|computed",
+            metavar="hold|yellow|all_red|computed|shell",
             help="What all lights show in the 3 s between two phases, in all columns but `yellow` and `all red`.",
         ),
     ] = "hold",

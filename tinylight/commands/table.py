@@ -51,7 +51,7 @@ def table(
         str,
         typer.Option(
             "--clearance",
-            metavar="hold|yellow|all_red|computed",
+            metavar="hold|yellow|all_red|computed|shell",
             help="What the lights show between two phases, in training too. The paper's figures are for hold.",
         ),
     ] = "hold",

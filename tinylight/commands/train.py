@@ -71,7 +71,9 @@ def train(
     ] = None,
     clearance: Annotated[
         str,
-        typer.Option("--clearance", metavar="hold|yellow|all_red|computed", help="What the light shows between two phases."),
+        typer.Option(
+            "--clearance", metavar="hold|yellow|all_red|computed|shell", help="What the light shows between two phases."
+        ),
     ] = "hold",
     search_episodes: Annotated[int, typer.Option(metavar="N", help="Episodes with the super-graph.")] = 64,
     refine_episodes: Annotated[int, typer.Option(metavar="N", help="Episodes with the sub-graph.")] = 128,
