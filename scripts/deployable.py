@@ -132,7 +132,7 @@ def by_agent(runs: Runs, network: str) -> dict[str, np.ndarray]:
     found = {}
     for agent, parameters in agents:
         times = times_of(runs, network, agent, dict(parameters))
-        if len(times) > 1:
+        if len(times) == len(find_network(network).flow_files):
             label = ", ".join(f"{name} = {value}" for name, value in parameters)
             found[f"{agent} ({label})" if label else agent] = times
     return found
