@@ -17,6 +17,7 @@ from streetflow.control.conditions import FINE, Conditions
 from streetflow.control.controllers import Controller, interval_of, run
 from streetflow.control.engines import require_engine
 from streetflow.control.environment import Environment
+from streetflow.control.own_agent import OwnAgent, is_own_agent, offered_agents
 from streetflow.control.tuned import RULES
 from streetflow.errors import InputError
 from streetflow.near import did_you_mean
@@ -76,7 +77,7 @@ def evaluate(
 
     Args:
         network: a name, or the network itself.
-        agent: a name in `AGENTS`, a policy or baseline file, or a policy.
+        agent: a name in `AGENTS`, an agent of the user's own as `module:Class`, a policy or baseline file, or a policy.
         flows: numbers of the demand files.
         integer: whether a policy decides as the chip does, else in float.
         settings: engine, seed, clearance, queues; by default the paper's.
@@ -163,7 +164,7 @@ def make_controller(agent: str | Path | Policy, *, integer: bool | None) -> tupl
     """A controller for `streetflow.control.controllers.run`.
 
     Args:
-        agent: a name in `AGENTS`, a policy or baseline file, or a policy.
+        agent: a name in `AGENTS`, an agent of the user's own as `module:Class`, a policy or baseline file, or a policy.
         integer: decide as the chip does, or in float; None: as the chip does, where the agent is a policy.
 
     Returns:
@@ -178,9 +179,14 @@ def make_controller(agent: str | Path | Policy, *, integer: bool | None) -> tupl
             if integer:
                 raise InputError(name, "", "a rule has no integer form; only a policy file has one")
             return AGENTS[name](), name, "hold"
+        if is_own_agent(name):
+            if integer:
+                raise InputError(name, "", "an agent of your own has no integer form; only a policy file has one")
+            return OwnAgent(name), name, "hold"
         if not os.path.isfile(agent):
-            hint = " (it is a folder)" if os.path.isdir(agent) else did_you_mean(name, AGENTS, files=True)
-            raise InputError(name, "", f"neither a policy file nor one of {', '.join(AGENTS)}{hint}")
+            known = [*AGENTS, *offered_agents()]
+            hint = " (it is a folder)" if os.path.isdir(agent) else did_you_mean(name, known, files=True)
+            raise InputError(name, "", f"neither a policy file nor one of {', '.join(known)} or module:Class{hint}")
         if is_baseline_file(Path(agent)):
             if integer:
                 raise InputError(name, "", "a baseline has no integer form; only a policy file has one")

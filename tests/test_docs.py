@@ -23,7 +23,7 @@ SOURCE = re.compile(r"(?<![\w./-])[\w./-]+\.(?:py|c|h|S)(?![\w-])")
 MODULE = re.compile(r"python3? -m ([\w.]+)")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
-BARE_WORDS = {"model.py"}  # a file of the reader's own
+BARE_WORDS = {"model.py", "my_agent.py"}  # files of the reader's own
 
 
 def sources() -> Iterator[str]:

@@ -21,6 +21,7 @@ from model.report.bootstrap import Interval, mean_interval, ratio_interval
 from streetflow.control.clearance import require_clearance
 from streetflow.control.conditions import FINE, Conditions
 from streetflow.control.environment import Environment
+from streetflow.control.own_agent import OwnAgent
 from streetflow.control.tuned import RULES, SUFFIX, TUNED, rules_for, tuned_parameters
 from streetflow.errors import FieldError
 from streetflow.files import cannot_write
@@ -148,7 +149,10 @@ def contestants(agents: Iterable[str | Path], network: str = "", *, integer: boo
         controller, _, _ = make_controller(name, integer=None)
         policy = getattr(controller, "policy", None)
         arithmetic = "" if policy is None else "integer" if integer and isinstance(policy, Policy) else "float"
-        sha256 = _parameters_sha256(name, network) if policy is None else policy.sha256
+        if isinstance(controller, OwnAgent):
+            sha256: str | None = controller.sha256
+        else:
+            sha256 = _parameters_sha256(name, network) if policy is None else policy.sha256
         found.append(Contestant(name, arithmetic, sha256, controller.features))
     return found
 

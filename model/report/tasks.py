@@ -16,6 +16,7 @@ from model.report.compare import row_label
 from model.report.settings import TinyLightSettings, settings_named, settings_names, tinylight_settings
 from streetflow.control.controllers import CONTROLLERS, PAPER_RULES, SECOND_BY_SECOND
 from streetflow.control.intersection import signalled_intersections
+from streetflow.control.own_agent import OwnAgent, is_own_agent, offered_agents
 from streetflow.control.tuned import SUFFIX, TUNED, refusal, tuned_parameters
 from streetflow.errors import FieldError
 from streetflow.near import or_else
@@ -57,15 +58,18 @@ def table_models() -> list[str]:
 
 
 def expand_models(text: str) -> list[str]:
-    """Row names of a list such as `rules,TinyLight.best`; FieldError for an unknown one."""
+    """Row names of a list such as `rules,TinyLight.best,my_agent:MyAgent`; FieldError for an unknown one, InputError for an
+    agent of the user's own that can't be made."""
     known = table_models()
     opponents = [*(name for name in CONTROLLERS if name not in PAPER_RULES), *SECOND_BY_SECOND]
     several = {"rules": list(PAPER_RULES), "opponents": opponents, "tuned": list(TUNED)}
     several |= {"baselines": list(BASELINES), "all": known}
     models = []
     for name in (part.strip() for part in text.split(",")):
-        if name not in known and name not in several:
-            raise FieldError("models", f"unknown model {name!r}{or_else(name, [*several, *known])}")
+        if name not in known and is_own_agent(name):
+            OwnAgent(name)
+        elif name not in known and name not in several:
+            raise FieldError("models", f"unknown model {name!r}{or_else(name, [*several, *known, *offered_agents()])}")
         models += several.get(name, [name])
     return list(dict.fromkeys(models))
 
@@ -112,7 +116,9 @@ def identity(network: Network, model: str, flow: int, clearance: str = "hold") -
     known: dict[str, Any] = {"clearance": clearance, "horizon_s": network.horizon_s} | file_hashes(network, flow)
     if model in TUNED:
         known["parameters"] = tuned_parameters()[network.name][model.removesuffix(SUFFIX)]
-    if model not in AGENTS:
+    if is_own_agent(model):
+        known["agent_sha256"] = OwnAgent(model).sha256
+    if _learns(model):
         known["learning_version"] = LEARNING_VERSION
     if model.partition(".")[0] in SEARCHING:
         known["features_version"] = FEATURES_VERSION
@@ -139,7 +145,7 @@ def run_task(task: TableTask, work: Path, report: OnFraction) -> None:
     """Makes the task's cells and writes them to the work folder."""
     network = find_network(task.network)
     started_s = time.monotonic()
-    if task.model in AGENTS:
+    if not _learns(task.model):
         outcomes = _rule(task, network, report)
     elif task.model in BASELINES:
         outcomes = _baseline(task, network, work, report)
@@ -266,13 +272,18 @@ def _outcome(row: EvaluationRow) -> Outcome:
     return Outcome(row.average_travel_time_s, row.throughput_veh_per_min)
 
 
+def _learns(model: str) -> bool:
+    """Whether a row is trained here: no rule, and no agent of the user's own."""
+    return model not in AGENTS and not is_own_agent(model)
+
+
 def _settings_name(model: str) -> str:
     return model.removeprefix(f"{TINYLIGHT}.")
 
 
 def _task_flows(model: str, network: str, n_intersections: int, n_flows: int) -> int:
     """How many flows one task holds: rules all, learned models as many as train well side by side."""
-    if model in AGENTS:
+    if not _learns(model):
         return n_flows
     if model.startswith(f"{TINYLIGHT}.") and _is_planned(model, network):
         return 1
@@ -287,7 +298,7 @@ def _is_planned(model: str, network: str) -> bool:
 def _work_units(model: str, network: Network, n_intersections: int) -> float:
     """Decisions of one flow, weighted: for the forecast."""
     decisions = network.horizon_s / network.decision_interval_s * n_intersections
-    if model in AGENTS:
+    if not _learns(model):
         return decisions
     if model.startswith(f"{TINYLIGHT}."):
         settings = tinylight_settings(_settings_name(model), network.name)

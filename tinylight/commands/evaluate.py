@@ -24,8 +24,8 @@ def evaluate(
     agent: Annotated[
         str,
         typer.Option(
-            metavar="MaxQueue|MaxPressure|...|FILE",
-            help="What sets the lights: a rule, a policy file, or the weights (npz) of a trained baseline.",
+            metavar="MaxQueue|MaxPressure|...|FILE|module:Class",
+            help="What sets the lights: a rule, a policy file, a trained baseline's weights (npz), or an agent of your own.",
         ),
     ],
     integer: Annotated[

@@ -16,7 +16,7 @@ def replay(
     agent: Annotated[
         str,
         typer.Option(
-            metavar="MaxQueue|MaxPressure|...|POLICYFILE",
+            metavar="MaxQueue|MaxPressure|...|POLICYFILE|module:Class",
             help="What sets the lights: a rule, or a policy file, which decides in the chip's integers.",
         ),
     ] = "MaxPressure",

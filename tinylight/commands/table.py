@@ -39,8 +39,8 @@ def table(
         str,
         typer.Option(
             metavar="NAMES",
-            help="Rows, separated by commas: rules, baselines, and TinyLight.paper, .best or .planned for TinyLight with these "
-            "settings. `rules`, `baselines` and `all` stand for several.",
+            help="Rows, separated by commas: rules, baselines, TinyLight.paper, .best or .planned for TinyLight with these "
+            "settings, and agents of your own as module:Class. `rules`, `baselines` and `all` stand for several.",
         ),
     ] = "rules",
     networks: Annotated[
