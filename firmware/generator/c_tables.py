@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from firmware.generator.policy import JsonObject, span
+from firmware.generator.policy import JsonObject, is_joined, span
 
 WEIGHT_EXCESS = 128  # the kernel reads weight + 128 as unsigned
 
@@ -28,7 +28,7 @@ def tables(part: JsonObject, prefix: str) -> list[str]:
 
 def fields(part: JsonObject, prefix: str) -> dict[str, object]:
     """The descriptor's fields of this kernel."""
-    sizes = {"features": len(part["features"])}
+    sizes = {"features": len(part["features"]), "joined": int(is_joined(part))}
     names = ["scales", *(f"layer{n}_{kind}" for n in (1, 2) for kind in ("weights", "biases", "requantise"))]
     return sizes | {name: f"{prefix}_{name}" for name in (*names, "layer3_weights", "layer3_biases")}
 

@@ -94,6 +94,8 @@ def _check_intersection(part: JsonObject, place: str) -> None:
     for f, width in enumerate(widths):
         highs = _check_rows(layer1["weights"][f], layer1["biases"][f], h1, width, f"{place}.layer1.weights[{f}]")
         sums = [total + max(0, high) for total, high in zip(sums, highs, strict=True)]
+    if is_joined(part):
+        _check_joined(layer1, place)
     _check_requantisation(layer1, sums, f"{place}.layer1")
     highs = _check_rows(layer2["weights"], layer2["biases"], h2, h1, f"{place}.layer2.weights")
     _check_requantisation(layer2, highs, f"{place}.layer2")
@@ -114,6 +116,14 @@ def _check_rows(weights: Sequence[Sequence[int]], biases: Sequence[int], height:
     return highs
 
 
+def _check_joined(layer: JsonObject, place: str) -> None:
+    """PolicyError if a partial sum over all branches could leave 24 bits."""
+    for row, biases in enumerate(zip(*layer["biases"], strict=True)):
+        weights = [w for rows in layer["weights"] for w in rows[row]]
+        if sum(map(abs, biases)) + INPUT_MAX * sum(map(abs, weights)) >= SUM_LIMIT:
+            raise PolicyError(f"{place}.layer1: row {row}'s sum over all features could leave 24 bits")
+
+
 def _check_requantisation(layer: JsonObject, highs: list[int], place: str) -> None:
     rows = list(zip(layer["multipliers"], layer["shifts"], strict=False))
     if len(rows) != len(highs) or len(layer["shifts"]) != len(layer["multipliers"]):
@@ -123,6 +133,11 @@ def _check_requantisation(layer: JsonObject, highs: list[int], place: str) -> No
             raise PolicyError(f"{place}: multiplier {multiplier} or shift {shift} out of range")
         if high >= SUM_LIMIT or high * multiplier + (1 << (shift - 1)) >= PRODUCT_LIMIT:
             raise PolicyError(f"{place}: a sum of {high} can't be requantised in 32 bits")
+
+
+def is_joined(part: JsonObject) -> bool:
+    """Whether layer 1 has one ReLU of all branches' sum, instead of one of each."""
+    return bool(part["layer1"].get("joined", False)) and len(part["features"]) > 1
 
 
 def n_inputs(part: JsonObject) -> int:

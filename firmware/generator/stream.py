@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from firmware.generator.policy import INPUT_MAX, JsonObject, n_inputs, span
+from firmware.generator.policy import INPUT_MAX, JsonObject, is_joined, n_inputs, span
 
 ROWS_MAX = 6
-FROM_EVEN, FROM_ODD, PLAIN, TOTALS, ADD, STORE, LAST = (1 << bit for bit in range(7))  # stage bits, as in table.S
+FROM_EVEN, FROM_ODD, PLAIN, TOTALS, ADD, STORE, LAST, JOINED = (1 << bit for bit in range(8))  # stage bits, as in table.S
 WEIGHT_EXCESS = 128
 BIAS_EXCESS = {2: 1 << 15, 3: 0}  # by the bytes that a bias has
 EXCESS_BYTES = 3
@@ -43,8 +43,8 @@ def text(parts: Mapping[int, JsonObject]) -> str:
 
 
 def constants(parts: Sequence[JsonObject]) -> dict[str, int]:
-    """Sizes of the kernel's buffers, and what it must have code for: which block sizes, a layer 1 of several features, features
-    without a shift, rows with another window than the usual one."""
+    """Sizes of the kernel's buffers, and what it must have code for: which block sizes, a layer 1 of several features, joined
+    branches, features without a shift, rows with another window than the usual one."""
     bias_bytes = _bias_bytes(parts)
     rows = {size for part in parts for height in (*part["hidden"], len(part["phases"])) for size in block_sizes(height)}
     return {
@@ -58,6 +58,7 @@ def constants(parts: Sequence[JsonObject]) -> dict[str, int]:
         "TABLE_BIAS_EXCESS": BIAS_EXCESS[bias_bytes] // WEIGHT_EXCESS,  # beside the inputs' sum, which has the same weight
         "TABLE_WITHOUT_SHIFT": int(any(feature["shift"] == 0 for part in parts for feature in part["features"])),
         "TABLE_FEATURES_MAX": max(len(part["features"]) for part in parts),
+        "TABLE_JOINED": int(any(map(is_joined, parts))),
         "TABLE_WINDOWS": int(any(_scale(*scale)[1] != USUAL_WINDOW for part in parts for scale in _scales(part))),
     } | {f"TABLE_ROWS_{size}": int(size in rows) for size in range(1, ROWS_MAX + 1)}
 
@@ -77,7 +78,7 @@ def stream(part: JsonObject, bias_bytes: int) -> Iterator[int]:
     yield 0
     layer1, layer2, layer3 = part["layer1"], part["layer2"], part["layer3"]
     last = len(part["features"]) - 1
-    stages = [_branch_stage(number, last) for number in range(last + 1)]
+    stages = [_branch_stage(number, last, JOINED if is_joined(part) else TOTALS) for number in range(last + 1)]
     yield from _layer(layer1["weights"], layer1["biases"], stages, layer1, bias_bytes)
     yield from _layer([layer2["weights"]], [layer2["biases"]], [FROM_ODD], layer2, bias_bytes)
     yield from _layer([layer3["weights"]], [layer3["biases"]], [FROM_EVEN | PLAIN | STORE], None, bias_bytes)
@@ -88,9 +89,10 @@ def range_bytes(feature: JsonObject) -> tuple[int, ...]:
     return feature["width"], *_bytes(feature["offset"], 2), *_bytes(span(feature), 2)
 
 
-def _branch_stage(number: int, last: int) -> int:
-    """The sums of all branches but the last are stored; those of all but the first are added to what is there."""
-    stage = 0 if last == 0 else TOTALS
+def _branch_stage(number: int, last: int, kind: int) -> int:
+    """The sums of all branches but the last are stored; those of all but the first are added to what is there. kind: TOTALS,
+    of their ReLUs, or JOINED, of themselves."""
+    stage = 0 if last == 0 else kind
     return stage | (0 if number else FROM_EVEN) | (ADD if number else 0) | (STORE if number < last else 0)
 
 

@@ -17,6 +17,7 @@ from firmware.generator.assembly import Assembly, r
 from firmware.generator.grouping import INPUT_MAX, Term
 from firmware.generator.narrow_row import bounds, is_narrow
 from firmware.generator.narrowing import narrow, needed_bytes
+from firmware.generator.policy import is_joined
 from firmware.generator.scaling import SPARE, ZERO, Scaling, load, store
 from firmware.generator.sums import BRANCH, LEAST_IMMEDIATE, PARTIAL, TOTAL, WEIGHT, Accumulator, Sum, Sums
 
@@ -103,6 +104,8 @@ class Unrolled:
         for weights, biases in zip(layer["weights"], layer["biases"], strict=True):
             branches.append((_terms(weights[row], inputs[begin : begin + len(weights[row])]), biases[row]))
             begin += len(weights[row])
+        if is_joined(self.part):
+            return [([term for terms, _ in branches for term in terms], sum(bias for _, bias in branches))]
         return branches
 
     def _hold(self, units: Sequence[Unit], registers: Sequence[int], outputs: Sequence[int | str]) -> None:

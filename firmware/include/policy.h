@@ -19,6 +19,7 @@ struct intersection {
     const FLASH uint8_t *ranges; /* each feature's width, offset (2 bytes) and span (2); a 0 behind the last */
 #else
     uint8_t features; /* branches of layer 1 */
+    uint8_t joined;   /* whether there is one ReLU of all branches' sum, instead of one of each */
     const FLASH struct feature_scale *scales;             /* [features] */
     const FLASH uint8_t *layer1_weights;                  /* [features], [hidden1 / 2][width][2] each */
     const FLASH int24 *layer1_biases;                     /* [features], hidden1 (or 1 more) each */

@@ -1,6 +1,7 @@
 /* The portable kernel: exact integer arithmetic, meaning as in model/policy/integer.py.
  *
- * layer 1   one branch per kept feature; the branches' ReLUs are summed, then requantised to uint8
+ * layer 1   one branch per kept feature; the branches' ReLUs are summed, then requantised to uint8. Where the branches are
+ *           joined, there is one ReLU, of their sum.
  * layer 2   ReLU, requantised to uint8
  * layer 3   the logits
  *
@@ -100,11 +101,11 @@ ALONE static void activate(const int24 *row, uint8_t rows, const FLASH struct re
     }
 }
 
-ALONE static void add_branch(uint8_t rows) {
+ALONE static void add_branch(uint8_t rows, uint8_t joined) {
     const int24 *sum = sums;
     int24 *total = branches;
     for (; rows != 0; rows--, total++, sum++) {
-        if (*sum > 0) {
+        if (joined || *sum > 0) {
             *total += *sum;
         }
     }
@@ -120,7 +121,7 @@ static void layer1(const FLASH struct intersection *net, const uint8_t *values) 
         const uint8_t width = scale->width;
         scale_feature(scale, values, scaled);
         sum_rows(weights, biases, scaled, width, pairs);
-        add_branch(net->hidden1);
+        add_branch(net->hidden1, net->joined);
         weights += 2 * pairs * width;
         biases += 2 * pairs;
         values += 2 * width;

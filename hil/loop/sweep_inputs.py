@@ -93,10 +93,9 @@ class _Coverage:
             np.repeat(np.array([getattr(feature, name) for feature in part.features], np.int64), widths)
             for name in ("offset", "multiplier", "shift")
         )
-        ends = np.cumsum(widths)
-        self._slices = [slice(int(end - width), int(end)) for end, width in zip(ends, widths, strict=True)]
-        self._w1 = [np.array(each, np.int64) for each in part.layer1.weights]
-        self._b1 = [np.array(each, np.int64) for each in part.layer1.biases]
+        self._slices = [branch.columns for branch in part.branches]
+        self._w1 = [np.array(branch.weights, np.int64) for branch in part.branches]
+        self._b1 = [np.array(branch.biases, np.int64) for branch in part.branches]
         self._m1, self._sh1 = (np.array(each, np.int64) for each in (part.layer1.multipliers, part.layer1.shifts))
         self._w2, self._b2 = np.array(part.layer2.weights, np.int64), np.array(part.layer2.biases, np.int64)
         self._m2, self._sh2 = (np.array(each, np.int64) for each in (part.layer2.multipliers, part.layer2.shifts))

@@ -14,9 +14,18 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from streetflow.errors import InputError
 from streetflow.files import require_writable, write_whole
@@ -66,12 +75,27 @@ class FeatureInput(_Part):
 
 class BranchLayer(_Part):
     """Layer 1: one branch per kept feature f; rows o, inputs j. Requantised per row after the branches'
-    ReLUs are summed."""
+    ReLUs are summed; where they are joined, after the ReLU of their sum, as in an ordinary network."""
 
     weights: list[list[list[Int8]]]  # [f][o][j]
     biases: list[list[Int32]]  # [f][o]
     multipliers: list[Multiplier]  # [o]
     shifts: list[Shift]  # [o]
+    joined: Annotated[bool, Field(strict=True)] = False
+
+    @model_serializer(mode="wrap")
+    def _without_default(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """`joined` only where it is true: files of before, and their hashes, stay as they were."""
+        fields: dict[str, Any] = write(self)
+        return {name: value for name, value in fields.items() if name != "joined" or value}
+
+
+class Branch(NamedTuple):
+    """Some inputs of layer 1 and their rows o."""
+
+    columns: slice
+    weights: list[list[int]]  # [o][j]
+    biases: list[int]  # [o]
 
 
 class HiddenLayer(_Part):
@@ -123,6 +147,18 @@ class IntersectionPolicy(_Part):
         (20+1)*9."""
         h1, h2 = self.hidden
         return sum((f.width + 1) * h1 for f in self.features) + (h1 + 1) * h2 + (h2 + 1) * len(self.phases)
+
+    @property
+    def branches(self) -> list[Branch]:
+        """The sums of layer 1 that have a ReLU each: one a feature, or one of all where they are joined."""
+        layer, begin, found = self.layer1, 0, []
+        for feature, weights, biases in zip(self.features, layer.weights, layer.biases, strict=True):
+            found.append(Branch(slice(begin, begin + feature.width), weights, biases))
+            begin += feature.width
+        if not layer.joined:
+            return found
+        rows = [[weight for part in parts for weight in part] for parts in zip(*layer.weights, strict=True)]
+        return [Branch(slice(0, begin), rows, [sum(parts) for parts in zip(*layer.biases, strict=True)])]
 
     @model_validator(mode="after")
     def _check(self) -> IntersectionPolicy:
@@ -223,9 +259,9 @@ def _check_bounds(part: IntersectionPolicy) -> None:
     """ValueError unless no input whatsoever can leave an accumulator or overflow a requantisation."""
     h1 = part.hidden[0]
     branch_sums = [0] * h1
-    for f, (biases, weights) in enumerate(zip(part.layer1.biases, part.layer1.weights, strict=True)):
+    for f, (_, weights, biases) in enumerate(part.branches):
         for o, (_, high, reach) in enumerate(row_bounds(biases, weights)):
-            _require_accumulator(f"layer1.weights[{f}][{o}]", reach)
+            _require_accumulator(f"layer1.weights[{f}][{o}]", reach + _spread(part.layer1, o))
             branch_sums[o] += max(0, high)
     for o in range(h1):
         _require_requantisable("layer1", o, branch_sums[o], part.layer1.multipliers[o], part.layer1.shifts[o])
@@ -234,6 +270,12 @@ def _check_bounds(part: IntersectionPolicy) -> None:
         _require_requantisable("layer2", o, max(0, high), part.layer2.multipliers[o], part.layer2.shifts[o])
     for a, (_, _, reach) in enumerate(row_bounds(part.layer3.biases, part.layer3.weights)):
         _require_accumulator(f"layer3.weights[{a}]", reach)
+
+
+def _spread(layer: BranchLayer, row: int) -> int:
+    """How much further partial sums can reach where biases of joined branches cancel each other out."""
+    own = [biases[row] for biases in layer.biases]
+    return sum(map(abs, own)) - abs(sum(own)) if layer.joined else 0
 
 
 def _require_accumulator(place: str, reach: int) -> None:

@@ -24,6 +24,7 @@ class GroupWeights:
     layer2_biases: Float32  # [H2]
     layer3_weights: Float32  # [A, H2]
     layer3_biases: Float32  # [A]
+    joined: bool = False  # layer 1 has one ReLU of all features' sum, instead of one of each
 
 
 class FloatPolicy:
@@ -41,6 +42,7 @@ class FloatPolicy:
         self._lsb_per_unit = np.repeat([feature.lsb_per_unit for feature in part.features], widths).astype(np.float32)
         ends = np.cumsum(widths)
         self._slices = [slice(int(end - width), int(end)) for end, width in zip(ends, widths, strict=True)]
+        self._joined = part.layer1.joined
         self._w1 = [np.array(branch, dtype=np.float32) for branch in floats.layer1_weights]
         self._b1 = [np.array(branch, dtype=np.float32) for branch in floats.layer1_biases]
         self._w2, self._b2 = (
@@ -60,7 +62,9 @@ class FloatPolicy:
         values = values / self._lsb_per_unit
         h1 = np.zeros((*values.shape[:-1], self._w2.shape[1]), dtype=np.float32)
         for columns, weights, biases in zip(self._slices, self._w1, self._b1, strict=True):
-            h1 += np.maximum(values[..., columns] @ weights.T + biases, 0)
+            sums = values[..., columns] @ weights.T + biases
+            h1 += sums if self._joined else np.maximum(sums, 0)
+        h1 = np.maximum(h1, 0)
         h2 = np.maximum(h1 @ self._w2.T + self._b2, 0)
         return np.asarray(h2 @ self._w3.T + self._b3, dtype=np.float32)
 

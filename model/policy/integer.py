@@ -20,7 +20,10 @@ Two things can make the integers decide otherwise than the float network, and bo
               it is clipped (`FeatureInput.covered` has the limits)
     at limit  a unit of h1 or h2 is 255; the quantiser leaves headroom, so that no state it was shown takes one so far
 
-Layer 1 has a ReLU per branch, as the paper's o_J = sum_i alpha_i ReLU(Linear(o_i)); after the extraction alpha is 1.
+Layer 1 has a ReLU per branch, as the paper's o_J = sum_i alpha_i ReLU(Linear(o_i)); after the extraction alpha is 1. Where the
+branches are `joined`, as in an ordinary network, there is one ReLU, of their sum:
+
+    s[o]     = max(0, sum_f (b1[f][o] + sum_j w1[f][o][j] * q[f][j]))
 """
 
 from __future__ import annotations
@@ -68,10 +71,9 @@ class IntegerPolicy:
         self._shift = np.repeat([feature.shift for feature in part.features], widths).astype(np.int64)
         covered = [feature.covered for feature in part.features]
         self._least, self._greatest = (np.repeat(limits, widths) for limits in zip(*covered, strict=True))
-        ends = np.cumsum(widths)
-        self._slices = [slice(int(end - width), int(end)) for end, width in zip(ends, widths, strict=True)]
-        self._w1 = [np.array(branch, dtype=np.int64) for branch in part.layer1.weights]
-        self._b1 = [np.array(branch, dtype=np.int64) for branch in part.layer1.biases]
+        self._slices = [branch.columns for branch in part.branches]
+        self._w1 = [np.array(branch.weights, dtype=np.int64) for branch in part.branches]
+        self._b1 = [np.array(branch.biases, dtype=np.int64) for branch in part.branches]
         self._m1, self._sh1 = _requantisation(part.layer1.multipliers, part.layer1.shifts)
         self._w2, self._b2 = (
             np.array(part.layer2.weights, dtype=np.int64),

@@ -27,6 +27,7 @@ def random_intersection(
     widths: Sequence[int] = (12, 9),
     hidden: tuple[int, int] = (18, 20),
     bias_size: int = 4000,
+    joined: bool = False,
 ) -> IntersectionPolicy:
     """One intersection's random integer policy; the requantisation keeps hidden activations spread over
     0..255."""
@@ -59,7 +60,7 @@ def random_intersection(
         phases=list(range(n_phases)),
         features=features,
         hidden=[h1, h2],
-        layer1=BranchLayer(weights=w1, biases=b1, multipliers=list(m1), shifts=list(sh1)),
+        layer1=BranchLayer(weights=w1, biases=b1, multipliers=list(m1), shifts=list(sh1), joined=joined),
         layer2=HiddenLayer(weights=w2, biases=b2, multipliers=list(m2), shifts=list(sh2)),
         layer3=OutputLayer(weights=w3, biases=b3),
     )

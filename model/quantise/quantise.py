@@ -95,7 +95,7 @@ def quantise(
     columns = [slice(int(end) - feature.width, int(end)) for end, feature in zip(ends, features, strict=True)]
     inputs = [_input_scale(feature, states[:, part], headroom.inputs) for feature, part in zip(features, columns, strict=True)]
 
-    w1, b1, q, float_s = [], [], [], np.zeros(())
+    w1, b1, q, float_sums = [], [], [], []
     for feature, scaled, part, weight, bias in zip(
         features, inputs, columns, weights.layer1_weights, weights.layer1_biases, strict=True
     ):
@@ -104,7 +104,11 @@ def quantise(
         w1.append(weight.astype(np.float64) * step)
         b1.append(bias + weight.sum(axis=1, dtype=np.float64) * scaled.offset / feature.lsb_per_unit)
         q.append(quantise_inputs(states[:, part], scaled.offset, scaled.multiplier, scaled.shift))
-        float_s = float_s + np.maximum(values / feature.lsb_per_unit @ weight.T.astype(np.float64) + bias, 0.0)
+        float_sums.append(values / feature.lsb_per_unit @ weight.T.astype(np.float64) + bias)
+    if weights.joined:
+        w1, b1, q = [np.concatenate(w1, axis=1)], [np.sum(b1, axis=0)], [np.concatenate(q, axis=1)]
+        float_sums = [np.sum(float_sums, axis=0)]
+    float_s = np.sum([np.maximum(each, 0.0) for each in float_sums], axis=0)
     scale1 = _row_scales(w1, b1, grid)
     int_w1 = [_rounded(weight / scale1[:, None], limit) for weight in w1]
     int_b1 = [
@@ -113,6 +117,9 @@ def quantise(
     ]
     m1, shift1, unit1 = _requantisation(scale1, float_s, headroom.hidden, grid)
     h1 = requantise(branch_sums(q, int_w1, int_b1), m1, shift1)
+    if weights.joined:
+        int_w1 = np.split(int_w1[0], ends[:-1], axis=1)
+        int_b1 = [int_b1[0], *(np.zeros_like(int_b1[0]) for _ in int_w1[1:])]
 
     float_h1 = float_s / unit1
     w2, b2 = weights.layer2_weights.astype(np.float64) * unit1, weights.layer2_biases.astype(np.float64)
@@ -139,6 +146,7 @@ def quantise(
             biases=[bias.tolist() for bias in int_b1],
             multipliers=m1.tolist(),
             shifts=shift1.tolist(),
+            joined=weights.joined,
         ),
         layer2=HiddenLayer(weights=int_w2.tolist(), biases=int_b2.tolist(), multipliers=m2.tolist(), shifts=shift2.tolist()),
         layer3=OutputLayer(weights=int_w3.tolist(), biases=int_b3.tolist()),

@@ -117,6 +117,12 @@ def shared_intersections() -> list[IntersectionPolicy]:
     return [part.model_copy(update={"phases": list(range(n, n + 4)), "id": f"light_{n}"}) for n, part in enumerate(parts)]
 
 
+def joined_intersections() -> list[IntersectionPolicy]:
+    """One ReLU for all features, two to four of them, in blocks of full size and less; one feature joins nothing."""
+    shapes = [((12, 9), (18, 20), 9), ((8, 1, 5), (7, 6), 4), ((3, 4, 2, 6), (13, 4), 3), ((6,), (5, 5), 2)]
+    return [random_intersection(seed, widths=w, hidden=h, n_phases=n, joined=True) for seed, (w, h, n) in enumerate(shapes)]
+
+
 ONE_BY_ONE = {
     "paper": lambda: make_random_policy(1),
     "many shapes": lambda: make_random_policy(
@@ -131,6 +137,7 @@ ONE_BY_ONE = {
     "scaling": lambda: random_policy(scaling_intersections()),
     "narrow": lambda: random_policy(narrow_intersections()),
     "shared": lambda: random_policy(shared_intersections()),
+    "joined": lambda: random_policy([*joined_intersections(), random_intersection(9, widths=(5, 3), hidden=(7, 6))]),
 }  # for the unrolled kernel, which has room for little; the widest falls back to the table
 LARGE = [extreme_intersection(sign, (33, 30), 31) for sign in (1, -1)]
 TOGETHER = {
@@ -138,7 +145,10 @@ TOGETHER = {
     "largest frame": lambda: make_random_policy(
         5, shapes=[((98,), (8, 8), 4), ((4,), (8, 8), 48), ((24, 24, 16), (24, 24), 9)]
     ),
-    "all parts": lambda: random_policy([*LARGE, *(part for policy in ONE_BY_ONE.values() for part in policy().intersections)]),
+    "all parts": lambda: random_policy(
+        [*LARGE, *(part for name in ONE_BY_ONE if name != "joined" for part in ONE_BY_ONE[name]().intersections)]
+    ),
+    "joined": ONE_BY_ONE["joined"],
 }  # a build takes seconds, whatever the number of intersections
 
 

@@ -42,7 +42,8 @@ def decide(part: Json, x: list[int], *, in_force: int = 0, seconds: int = 255, m
     s1 = [0] * part["hidden"][0]
     for f, inputs in enumerate(q):
         for o, total in enumerate(_sums(layer1["weights"][f], layer1["biases"][f], inputs)):
-            s1[o] += max(0, total)
+            s1[o] += total if layer1.get("joined") else max(0, total)
+    s1 = [max(0, total) for total in s1]
     h1 = _requantised(layer1, s1)
     s2 = [max(0, total) for total in _sums(layer2["weights"], layer2["biases"], h1)]
     h2 = _requantised(layer2, s2)

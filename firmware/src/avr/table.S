@@ -22,6 +22,7 @@
 #define ADD 4                      /* added to the branches before it */
 #define STORE 5                    /* stored: others follow, or PLAIN */
 #define LAST 6                     /* of the layer */
+#define JOINED 7                   /* as TOTALS, but it is the branches' sum that has a ReLU */
 
 #define EXCESS_BYTES 3 /* before a feature's and a layer's numbers: what sums over them have too much */
 
@@ -268,6 +269,10 @@ columns_\rows:
 #if TABLE_FEATURES_MAX > 1
     sbic STAGE, TOTALS
     rcall relu_\rows
+#if TABLE_JOINED
+    sbic STAGE, JOINED
+    rcall to_totals
+#endif
     sbic STAGE, ADD
     rcall add_\rows
 #if TABLE_FEATURES_MAX > 2
