@@ -21,6 +21,7 @@ from tinylight.commands.make_network import make_network
 from tinylight.commands.networks import networks
 from tinylight.commands.options import options_named
 from tinylight.commands.plot import plot
+from tinylight.commands.quantise import quantise
 from tinylight.commands.replay import replay
 from tinylight.commands.share import share
 from tinylight.commands.size import size
@@ -89,6 +90,7 @@ COMMANDS = (
     hil,
     evaluate,
     train,
+    quantise,
     plot,
     size,
     networks,

@@ -1,6 +1,6 @@
 """Signalled intersections as environments of Gymnasium (one light, or many replicas in one call) and PettingZoo (many lights).
 
-Importing this registers `streetflow/Signal-v0` for `gymnasium.make` and `gymnasium.make_vec`. It needs the extra `gym`, the
+Importing this registers `TrafficLight-v0` for `gymnasium.make` and `gymnasium.make_vec`. It needs the extra `gym`, the
 parallel environment the extra `pettingzoo`.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["REWARDS", "SignalEnv", "SignalParallelEnv", "SignalVectorEnv"]
 
 gymnasium.register(
-    id="streetflow/Signal-v0",
+    id="TrafficLight-v0",
     entry_point="streetflow.gym.single:SignalEnv",
     vector_entry_point="streetflow.gym.vector:SignalVectorEnv",
 )

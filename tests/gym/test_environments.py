@@ -30,7 +30,7 @@ SHORT = {"horizon_s": 300}
 def test_gymnasiums_checker_finds_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(gymnasium.make("streetflow/Signal-v0", network="crossing", horizon_s=300).unwrapped)
+        check_env(gymnasium.make("TrafficLight-v0", network="crossing", horizon_s=300).unwrapped)
 
 
 def test_pettingzoos_checkers_find_nothing() -> None:
