@@ -18,6 +18,7 @@ from streetflow.control.controllers import Controller, interval_of, run
 from streetflow.control.engines import require_engine
 from streetflow.control.environment import Environment
 from streetflow.control.own_agent import OwnAgent, is_own_agent, offered_agents
+from streetflow.control.own_program import OwnProgram
 from streetflow.control.tuned import RULES
 from streetflow.errors import InputError
 from streetflow.near import did_you_mean
@@ -25,10 +26,11 @@ from streetflow.networks.catalogue import Network, find_network
 from streetflow.roadnet.flow import Flow
 
 AGENTS: dict[str, Callable[[], Controller]] = RULES | {
+    "OwnProgram": OwnProgram,
     "Planner": Planner,
     "Planner.blind": lambda: Planner(blind_seed=0),
 }
-"""What an agent may be beside a file: the rules, and the planners, which are bounds and no opponents."""
+"""What an agent may be beside a file: the rules, SUMO's own programs, and the planners, which are bounds and no opponents."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class RunSettings:
 
     engine: str = "builtin"  # see `streetflow.control.engines.ENGINES`
     seed: int | None = None  # of the engine, for all flows; None: each flow's own (RUN_SEEDS)
-    clearance: str | None = None  # None: the policy's, or "hold" for a rule
+    clearance: str | None = None  # None: the policy's; for a rule "hold", or on SUMO "yellow"
     measure_queues: bool = False  # look at the queues every second, see `Environment.measures`
     conditions: Conditions = FINE  # what goes wrong at the crossings
     demand: Sequence[Flow] | None = None  # vehicles in place of those of every flow file
@@ -99,6 +101,8 @@ def evaluate(
         network = find_network(network)
     policy: Policy | BaselineFile | None = getattr(controller, "policy", None)
     clearance = settings.clearance or default_clearance
+    if settings.clearance is None and policy is None and settings.engine == "sumo":
+        clearance = "yellow"  # a rule goes with any, and SUMO needs one that can be shown
     rows = []
     for flow in flows:
         environment = Environment(

@@ -16,6 +16,7 @@ from tinylight.commands.cost import cost
 from tinylight.commands.evaluate import evaluate
 from tinylight.commands.flash import flash
 from tinylight.commands.hil import hil
+from tinylight.commands.import_sumo import import_sumo
 from tinylight.commands.make_flow import make_flow
 from tinylight.commands.make_network import make_network
 from tinylight.commands.networks import networks
@@ -97,6 +98,7 @@ COMMANDS = (
     replay,
     make_network,
     make_flow,
+    import_sumo,
     check,
     table,
     stress,

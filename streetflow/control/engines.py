@@ -1,4 +1,4 @@
-"""Which engine simulates: our own, or the real CityFlow behind the same array interface."""
+"""Which engine simulates: our own, or the real CityFlow or SUMO behind the same array interface."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from streetflow.near import or_else
 from streetflow.roadnet.flow import Flow
 from streetflow.roadnet.network_tables import NetworkTables
 from streetflow.roadnet.reader import Point
+from streetflow.sumo.engine import SumoEngine
 
-ENGINES = ("builtin", "cityflow")
+ENGINES = ("builtin", "cityflow", "sumo")
 
 HOW_TO_GET_CITYFLOW = (
     "the Python module 'cityflow' can't be imported ({}). It is on no package registry: clone "
@@ -65,7 +66,7 @@ class TrafficEngine(Protocol):
 def make_engine(
     kind: str, network: NetworkTables, flow_file: Path, seed: int, demand: Sequence[Flow] | None = None
 ) -> TrafficEngine:
-    """An engine of ``kind`` (see ENGINES), lights set from outside. InputError for bad files or a missing CityFlow.
+    """An engine of ``kind`` (see ENGINES), lights set from outside. InputError for bad files or a missing CityFlow or SUMO.
 
     demand: in place of the file's content, for the built-in engine.
     """
@@ -73,7 +74,9 @@ def make_engine(
     if kind == "builtin":
         return Engine.from_files(network, flow_file, demand=demand, seed=seed)
     if demand is not None:
-        raise FieldError("engine", "CityFlow takes its demand from a file", kind)
+        raise FieldError("engine", "takes its demand from files alone", kind)
+    if kind == "sumo":
+        return SumoEngine(network, flow_file.parent, seed=seed)
     try:
         module = importlib.import_module("cityflow")
     except ImportError as error:
@@ -85,3 +88,9 @@ def require_engine(kind: str) -> None:
     """FieldError for an unknown engine."""
     if kind not in ENGINES:
         raise FieldError("engine", f"unknown engine{or_else(kind, ENGINES)}", kind)
+
+
+def require_shown(engine: str, clearance: str) -> None:
+    """FieldError for a clearance that SUMO's lights can't show: green would turn red without yellow."""
+    if engine == "sumo" and clearance == "hold":
+        raise FieldError("clearance", "the engine 'sumo' shows yellow before red: any clearance but this one", clearance)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streetflow.control.clearance import derive_clearance, require_clearance
 from streetflow.control.conditions import FINE, Conditions, Detectors, ShutLane
-from streetflow.control.engines import TrafficEngine, make_engine, require_engine
+from streetflow.control.engines import TrafficEngine, make_engine, require_engine, require_shown
 from streetflow.control.features import resolve_features
 from streetflow.control.intersection import signalled_intersections
 from streetflow.control.measures import QueueMeter, ThroughputMeter, measure
@@ -57,6 +57,7 @@ class Environment:
         specs = resolve_features(features)
         require_engine(engine)
         require_clearance(clearance)
+        require_shown(engine, clearance)
         self.network = find_network(network) if isinstance(network, str) else network
         self.flow = whole_number(flow, "flow")
         self.seed = default_seed(flow) if seed is None else whole_number(seed, "seed")

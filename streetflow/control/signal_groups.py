@@ -1,8 +1,9 @@
 """Signal groups of a crossing: what has a lamp head of its own, what may be green together, and for how long at least.
 
 A signal group is a set of road links that every phase opens or closes together. Two groups are in conflict where lane links
-of theirs cross, or lead from different lanes into one, and no phase opens both. Where a phase does open both, the road network
-means one to yield (right turns to what goes straight, opposite left turns to each other): such pairs are ``permitted``.
+of theirs cross, or lead from different lanes into one (or where the file says so, as those from SUMO do), and no phase opens
+both. Where a phase does open both, the road network means one to yield (right turns to what goes straight, opposite left turns
+to each other): such pairs are ``permitted``.
 """
 
 from __future__ import annotations
@@ -178,7 +179,9 @@ def _opened_with(read: Intersection, road_links: Iterable[int]) -> frozenset[int
 
 def _touching(read: Intersection, shapes: list[list[tuple[float, float]]]) -> set[tuple[int, int]]:
     """Pairs of road links of which lane links cross, or lead from different lanes into one. Lane links that leave one lane part
-    from each other: no conflict."""
+    from each other: no conflict. What the file says of conflicts goes before."""
+    if read.conflicts is not None:
+        return set(read.conflicts)
     links = [(number, link) for number, road_link in enumerate(read.road_links) for link in road_link.lane_links]
     found = set()
     for a, crossings in enumerate(intersection_crossings(shapes[: len(links)])):

@@ -78,6 +78,8 @@ class Intersection:
     roads: tuple[int, ...]
     road_links: tuple[RoadLink, ...] = ()
     phases: tuple[Phase, ...] = ()
+    conflicts: frozenset[tuple[int, int]] | None = None
+    """Pairs of road links that cross or merge, the smaller number first, where the file tells them; None: its shapes do."""
 
 
 @dataclass(frozen=True)
@@ -216,8 +218,19 @@ def _intersection(cursor: Cursor, road_index: dict[str, int], roads: Sequence[Ro
         problems.raise_if_any()  # without road links phases can't be checked
     light = problems.take(lambda: cursor["trafficLight"])
     phases = _all(problems, light, "lightphases", _phase, len(road_links), least=1) if light else ()
+    conflicts = problems.take(_conflicts, cursor, len(road_links)) if cursor.has("conflicts") else None
     problems.raise_if_any()
-    return Intersection(name, point, False, width_m, own_roads, road_links, phases)
+    return Intersection(name, point, False, width_m, own_roads, road_links, phases, conflicts)
+
+
+def _conflicts(cursor: Cursor, n_road_links: int) -> frozenset[tuple[int, int]]:
+    pairs = set()
+    for element in cursor["conflicts"].items():
+        pair = [_available(each, n_road_links) for each in element.items(2)]
+        if len(pair) != 2 or pair[0] == pair[1]:
+            raise element.fault("must be two different road links")
+        pairs.add((min(pair), max(pair)))
+    return frozenset(pairs)
 
 
 def _road_link(cursor: Cursor, road_index: dict[str, int], roads: Sequence[Road]) -> RoadLink:

@@ -22,8 +22,9 @@ EngineOption = Annotated[
     str,
     typer.Option(
         "--engine",
-        metavar="builtin|cityflow",
-        help="Traffic simulator: our own, or the real CityFlow where it is installed (same results).",
+        metavar="builtin|cityflow|sumo",
+        help="Traffic simulator: our own, the real CityFlow where it is installed (same results), or SUMO (for networks "
+        "of import-sumo).",
     ),
 ]
 KernelOption = Annotated[
