@@ -43,6 +43,10 @@ class SumoProcess:
             self.close()
             raise FieldError("engine", f"libsumo can't be imported: {fault}", "sumo") from None
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def call(self, name: str, *arguments: object) -> Any:
         """What `worker.Simulation` returns.
 
