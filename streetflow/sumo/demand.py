@@ -122,7 +122,7 @@ def _journey(
         raise element.fault(f"type: there is no vType {name!r}")
     kind = types.get(name, VehicleType())
     if kind.vehicle_class not in ROAD_CLASSES:
-        return f"vehicles that aren't road traffic ({kind.vehicle_class})"
+        return f"vehicles or flows that aren't road traffic ({kind.vehicle_class})"
     way = _way(element, routes, mixed, net)
     if isinstance(way, str):
         return way
@@ -138,13 +138,13 @@ def _way(element: Element, routes: dict[str, tuple[str, ...]], mixed: set[str], 
     if "route" in element.attributes:
         name = element.text("route")
         if name in mixed:
-            return "vehicles whose route is drawn from several"
+            return "vehicles or flows whose route is drawn from several"
         if name not in routes:
             raise element.fault(f"route: there is no route {name!r}")
         return routes[name], True
     if "from" not in element.attributes or "to" not in element.attributes:
         if any(each.startswith(("from", "to")) for each in element.attributes):
-            return "vehicles between zones or junctions rather than edges"
+            return "vehicles or flows between zones or junctions rather than edges"
         raise element.fault("has neither a route nor from and to")
     via = _edges(element, "via", net) if element.get("via") else ()
     return (*_edges(element, "from", net), *via, *_edges(element, "to", net)), False
