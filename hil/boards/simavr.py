@@ -84,7 +84,11 @@ class SimavrBoard(Board):
         except InputError:
             self.close()
             raise
+        self._wire_up()
         self._start(self._library.TL_POWER_ON)
+
+    def _wire_up(self) -> None:
+        """What is to be connected to the chip before its power comes."""
 
     @property
     def is_open(self) -> bool:

@@ -60,6 +60,7 @@ static uint32_t batch_cycles(const tl_sim *sim)
 
 static void after_reset(tl_sim *sim)
 {
+    tl_release_pins(sim);
     sim->avr->run_cycle_limit = batch_cycles(sim);
     tl_line_after_reset(sim);
 }
@@ -111,6 +112,20 @@ uint32_t tl_read(tl_sim *sim, uint64_t deadline, uint8_t *data, uint32_t capacit
     }
     avr_cycle_timer_cancel(sim->avr, tl_on_stop, sim);
     return tl_take(sim, data, capacity);
+}
+
+void tl_run(tl_sim *sim, uint64_t deadline)
+{
+    uint32_t resets = sim->status.watchdog_resets;
+    stop_at(sim, deadline);
+    while (!sim->status.dead && sim->avr->cycle < deadline) {
+        step(sim);
+        if (sim->status.watchdog_resets != resets) {
+            resets = sim->status.watchdog_resets;
+            stop_at(sim, deadline);
+        }
+    }
+    avr_cycle_timer_cancel(sim->avr, tl_on_stop, sim);
 }
 
 void tl_run_until_receiver_on(tl_sim *sim, uint64_t deadline)

@@ -20,8 +20,10 @@ from cffi import FFI
 from streetflow.cache import cache_folder, cannot_cache
 from streetflow.errors import InputError
 
-SOURCES = [Path(__file__).with_name(name) for name in ("simavr_glue.c", "simavr_line.c", "simavr_trace.c")]
-HEADER = Path(__file__).with_name("simavr_glue.h")
+SOURCES = [Path(__file__).with_name(name) for name in (
+    "simavr_glue.c", "simavr_line.c", "simavr_trace.c", "simavr_pins.c", "simavr_bench.c",
+)]  # fmt: skip
+HEADERS = [Path(__file__).with_name(name) for name in ("simavr_glue.h", "simavr_bench.h")]
 FLAGS = ("-std=gnu11", "-O2", "-fPIC")
 NEEDS_COMPILER = "needs a C compiler: sudo apt install gcc libc6-dev"
 NEEDS_SIMAVR = "needs simavr and its headers: sudo apt install libsimavr-dev"
@@ -31,7 +33,8 @@ NEEDS_SIMAVR = "needs simavr and its headers: sudo apt install libsimavr-dev"
 def simavr_library() -> tuple[FFI, Any]:
     """cffi's FFI with the glue's types, and the loaded library. InputError naming what to install if it can't be built."""
     ffi = FFI()
-    ffi.cdef(_declarations(HEADER.read_text(encoding="utf-8")))
+    for header in HEADERS:
+        ffi.cdef(_declarations(header.read_text(encoding="utf-8")))
     library = build_library(cache_folder() / "simavr")
     try:
         return ffi, ffi.dlopen(str(library))

@@ -17,6 +17,16 @@ typedef struct {
     uint8_t value;
 } sent_byte;
 
+enum { TL_PORTS = 3, TL_PORT_B = 0, TL_PORT_C = 1, TL_PORT_D = 2 };
+
+/* What a port's pins drive (0 where they are inputs), and the levels that its inputs would read. */
+typedef struct {
+    uint8_t driven, inputs;
+} tl_port;
+
+typedef void (*tl_on_pins)(void *bench, tl_sim *sim, int port, uint8_t before);
+typedef void (*tl_look_at_pins)(void *bench, tl_sim *sim, int port);
+
 struct tl_sim {
     avr_t *avr;
     avr_uart_t *uart;
@@ -48,7 +58,21 @@ struct tl_sim {
     tl_event *trace;
     uint32_t trace_count, trace_capacity;
     avr_irq_t *pins[3][8];
+    /* ports that a bench has taken over from simavr: simavr_pins.c */
+    tl_port ports[TL_PORTS];
+    tl_on_pins on_pins;
+    tl_look_at_pins look_at_pins;
+    void *bench;
 };
+
+/* Takes the ports B, C and D over from simavr, whose own call some dozen functions for an edge. `on_pins` is called for each change
+ * of what the chip drives, `look` before each reading of a port (it may set inputs). */
+void tl_take_over_pins(tl_sim *sim, tl_on_pins on_pins, tl_look_at_pins look, void *bench);
+void tl_set_input(tl_sim *sim, int port, int pin, int level);
+/* All pins are inputs again. */
+void tl_release_pins(tl_sim *sim);
+/* Runs until the deadline, or the chip's end. */
+void tl_run(tl_sim *sim, uint64_t deadline);
 
 /* Of a character at the rate that the chip has set. */
 uint32_t tl_chip_byte_cycles(const tl_sim *sim);
