@@ -81,6 +81,8 @@ class CrossingBench(SimavrBoard):
         self.groups, self.crosswalks, self.detectors, self._monitor_elf = groups, crosswalks, detectors, monitor
         self._monitor: Any = None
         self._bench: Any = None
+        self._unread = bytearray()
+        self.tells_heartbeats = False
 
     def _wire_up(self) -> None:
         library = self._library
@@ -114,7 +116,8 @@ class CrossingBench(SimavrBoard):
             raise MemoryError("no memory for the bench's inputs")
 
     def run(self, until_us: float) -> list[Change]:
-        """Both chips run until then. What has changed since the last call; each kind in the order of its times."""
+        """Both chips run until then. What has changed since the last call; each kind in the order of its times. The monitor may
+        be a millisecond behind: what it does in it is told by the next call."""
         if self._library.tl_bench_run(self._bench, self._cycles(until_us)) != 0:
             raise MemoryError("no memory for the bench's changes")
         self._refresh()
@@ -124,18 +127,38 @@ class CrossingBench(SimavrBoard):
         found = (
             np.frombuffer(self._ffi.buffer(changes, count[0] * CHANGE.itemsize), CHANGE) if count[0] else np.zeros(0, CHANGE)
         )
+        if not self.tells_heartbeats:
+            found = found[found["what"] != Seen.HEARTBEAT]
         told = list(map(Change, (found["cycle"] * (1e6 / self.f_cpu_hz)).tolist(), map(Seen, found["what"].tolist()),
                         found["value"].tolist()))  # fmt: skip
         self._library.tl_bench_forget(self._bench)
         return told
 
+    @property
+    def has_monitor(self) -> bool:
+        return self._monitor_elf is not None
+
+    def read(self, deadline_us: float) -> bytes:
+        data = super().read(deadline_us)
+        self._unread += data
+        return data
+
     def received(self) -> bytes:
-        """All bytes that have come from the chip and not been read."""
-        data = bytearray()
-        sim = self._open()
+        """All bytes that have come from the chip since the last call, those that `read` has taken included."""
+        data, sim = self._unread, self._open()
+        self._unread = bytearray()
         while count := self._library.tl_read(sim, 0, self._buffer, len(self._buffer)):
             data += self._ffi.buffer(self._buffer, count)[:]
         return bytes(data)
+
+    def execute_all(self) -> None:
+        """From now on all that the monitor does is executed, also what it has done before from the same state."""
+        self._library.tl_bench_execute_all(self._bench)
+
+    def trace_line(self) -> None:
+        """From now on the bytes on the serial line are noted, for `traced`."""
+        self._traced = []
+        self._library.tl_trace_line(self._open())
 
     def power_cycle(self, seed: int = 1) -> None:
         """The controller's power goes and comes: RAM holds noise, the EEPROM keeps what it had."""

@@ -33,6 +33,8 @@ enum { TL_LAMPS = 0, TL_SHOWN = 1, TL_WALKS = 2, TL_HEARTBEAT = 3, TL_RELAY = 4,
  * outlive the bench. NULL without memory. */
 tl_bench *tl_bench_create(tl_sim *controller, tl_sim *monitor, uint32_t groups, int has_crosswalks, uint32_t detectors);
 void tl_bench_destroy(tl_bench *bench);
+/* From now on all that the monitor does is executed, also what it has done before from the same state (simavr_memo.h). */
+void tl_bench_execute_all(tl_bench *bench);
 /* More inputs, in the order of their cycles; those that are past take effect at once. -1 without memory. */
 int tl_bench_feed(tl_bench *bench, const tl_input *inputs, uint32_t count);
 /* Runs the controller and then the monitor until that cycle. -1 without memory. */

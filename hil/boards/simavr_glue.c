@@ -114,6 +114,11 @@ uint32_t tl_read(tl_sim *sim, uint64_t deadline, uint8_t *data, uint32_t capacit
     return tl_take(sim, data, capacity);
 }
 
+void tl_run_step(tl_sim *sim)
+{
+    step(sim);
+}
+
 void tl_run(tl_sim *sim, uint64_t deadline)
 {
     uint32_t resets = sim->status.watchdog_resets;

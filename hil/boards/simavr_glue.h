@@ -67,6 +67,8 @@ void tl_run_until_receiver_on(tl_sim *sim, uint64_t deadline);
 uint32_t tl_drain(tl_sim *sim);
 /* From now on all that happens at the pins is noted. */
 void tl_trace(tl_sim *sim);
+/* From now on the bytes on the serial line are noted, and resets, but neither pins nor sleep. */
+void tl_trace_line(tl_sim *sim);
 /* What was noted, in the order in which it became known; NULL if there was no memory for all of it. */
 const tl_event *tl_traced(const tl_sim *sim, uint32_t *count);
 void tl_get_status(const tl_sim *sim, tl_status *status);

@@ -26,7 +26,7 @@ static void drive(tl_sim *sim, int port)
     if (driven == before)
         return;
     sim->ports[port].driven = driven;
-    for (int pin = 0; sim->tracing && pin < 8; pin++)
+    for (int pin = 0; sim->tracing == 1 && pin < 8; pin++)
         if ((driven ^ before) >> pin & 1)
             tl_note(sim, driven >> pin & 1 ? TL_PIN_HIGH : TL_PIN_LOW, sim->avr->cycle, sim->avr->cycle, (uint8_t)(port << 4 | pin));
     sim->on_pins(sim->bench, sim, port, before);

@@ -71,6 +71,8 @@ void tl_take_over_pins(tl_sim *sim, tl_on_pins on_pins, tl_look_at_pins look, vo
 void tl_set_input(tl_sim *sim, int port, int pin, int level);
 /* All pins are inputs again. */
 void tl_release_pins(tl_sim *sim);
+/* One instruction, some, or a sleep */
+void tl_run_step(tl_sim *sim);
 /* Runs until the deadline, or the chip's end. */
 void tl_run(tl_sim *sim, uint64_t deadline);
 

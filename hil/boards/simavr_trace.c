@@ -5,13 +5,13 @@
 
 #include <simavr/avr_ioport.h>
 
-enum { FIRST_CAPACITY = 4096, PINS = 8 };
+enum { FIRST_CAPACITY = 4096, PINS = 8, ALL = 1, LINE_ONLY = 2 };
 
 static const char ports[] = "BCD"; /* of the ATmega328P */
 
 void tl_note(tl_sim *sim, int kind, uint64_t start, uint64_t end, uint8_t value)
 {
-    if (!sim->tracing)
+    if (!sim->tracing || (sim->tracing == LINE_ONLY && kind == TL_ASLEEP))
         return;
     if (sim->trace_count == sim->trace_capacity) {
         uint32_t capacity = sim->trace_capacity ? 2 * sim->trace_capacity : FIRST_CAPACITY;
@@ -38,7 +38,7 @@ static void on_pin(avr_irq_t *irq, uint32_t level, void *context)
 
 void tl_trace(tl_sim *sim)
 {
-    sim->tracing = 1;
+    sim->tracing = ALL;
     for (int port = 0; ports[port]; port++)
         for (int pin = 0; pin < PINS; pin++) {
             sim->pins[port][pin] = avr_io_getirq(sim->avr, AVR_IOCTL_IOPORT_GETIRQ(ports[port]), pin);
@@ -48,6 +48,11 @@ void tl_trace(tl_sim *sim)
             if (sim->pins[port][pin]->value)
                 on_pin(sim->pins[port][pin], 1, sim);
         }
+}
+
+void tl_trace_line(tl_sim *sim)
+{
+    sim->tracing = LINE_ONLY;
 }
 
 const tl_event *tl_traced(const tl_sim *sim, uint32_t *count)

@@ -5,7 +5,7 @@ serial line to the chip and from it, bit by bit at each end's own rate; ``awake`
 and each pin that has changed, PB5 with what it shows in this firmware.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ BITS = 10  # of a byte on the line: start bit, eight of data, stop bit
 PORTS = "BCD"
 NAMES = {"PB5": "PB5_computing"}  # the Uno's LED (firmware/include/hardware.h)
 NEVER = 1 << 63
+Levels = list[tuple[int, int]]  # from when on, and which
 
 
 class Happening(IntEnum):
@@ -44,30 +45,53 @@ def vcd(events: Sequence[Event], f_cpu_hz: int, comment: str) -> str:
         f_cpu_hz: the chip's clock.
         comment: one line of text for the file's head.
     """
-    signals = _signals(events)
-    changes = sorted(
-        (round(cycle * 1e9 / f_cpu_hz), number, level)
-        for number, levels in enumerate(signals.values())
-        for cycle, level in levels
-    )
-    codes = [chr(ord("!") + number) for number in range(len(signals))]
+    signals = {
+        name: [(round(cycle * 1e9 / f_cpu_hz), level) for cycle, level in levels] for name, levels in _signals(events).items()
+    }
+    return vcd_text({"atmega328p": signals}, comment)
+
+
+def serial_line(events: Sequence[Event], f_cpu_hz: int) -> dict[str, Levels]:
+    """``rx`` and ``tx`` of the events, in ns."""
+    signals = {"rx": _line(events, Happening.REQUEST_BYTE), "tx": _line(events, Happening.REPLY_BYTE)}
+    return {name: [(round(cycle * 1e9 / f_cpu_hz), bit) for cycle, bit in levels] for name, levels in signals.items()}
+
+
+def vcd_text(modules: Mapping[str, Mapping[str, Levels]], comment: str) -> str:
+    """The text of a VCD file.
+
+    Args:
+        modules: by its name each module's signals, by name, with the times in ns at which their levels begin. What is called
+            ``reset`` is an event; ``rx``, ``tx`` and ``awake`` are high at first, all others low.
+        comment: one line of text for the file's head.
+    """
+    codes = (_code(number) for number in range(sum(map(len, modules.values()))))
     lines = ["$version tinylight-hil $end", f"$comment {comment.replace('$', ' ')} $end", "$timescale 1 ns $end"]
-    lines.append("$scope module atmega328p $end")
-    for code, name in zip(codes, signals, strict=True):
-        lines.append(f"$var {'event' if name == 'reset' else 'wire'} 1 {code} {name} $end")
-    lines += ["$upscope $end", "$enddefinitions $end"]
-    begin = changes[0][0] if changes else 0
-    at_rest = [
-        f"{int(name in ('rx', 'tx', 'awake'))}{code}" for code, name in zip(codes, signals, strict=True) if name != "reset"
-    ]
-    lines += [f"#{begin}", "$dumpvars", *at_rest, "$end"]
-    now = begin
-    for time_ns, number, level in changes:
+    at_rest, changes = [], []
+    for module, signals in modules.items():
+        lines.append(f"$scope module {module} $end")
+        for name, levels in signals.items():
+            code = next(codes)
+            lines.append(f"$var {'event' if name == 'reset' else 'wire'} 1 {code} {name} $end")
+            if name != "reset":
+                at_rest.append(f"{int(name in ('rx', 'tx', 'awake'))}{code}")
+            changes += [(time_ns, len(code), code, level) for time_ns, level in levels]
+        lines.append("$upscope $end")
+    changes.sort()
+    now = changes[0][0] if changes else 0
+    lines += ["$enddefinitions $end", f"#{now}", "$dumpvars", *at_rest, "$end"]
+    for time_ns, _, code, level in changes:
         if time_ns != now:
             lines.append(f"#{time_ns}")
             now = time_ns
-        lines.append(f"{level}{codes[number]}")
+        lines.append(f"{level}{code}")
     return "\n".join(lines) + "\n"
+
+
+def _code(number: int) -> str:
+    """A short name for a signal, of printable characters."""
+    digits = chr(ord("!") + number % 90)
+    return digits if number < 90 else _code(number // 90 - 1) + digits
 
 
 def _signals(events: Sequence[Event]) -> dict[str, list[tuple[int, int]]]:

@@ -14,7 +14,7 @@ from tests.helpers.bench_controller import DETECTORS, build_controller, crossing
 from tests.helpers.host_monitor import CONFLICT, DARK, FINE, HEARTBEAT, SEVERAL
 from tests.helpers.host_shell import HostShell
 
-pytestmark = pytest.mark.skipif("not config.getoption('--hil')", reason="needs simavr: pytest --hil=simavr")
+pytestmark = pytest.mark.hil
 GROUPS = 9
 RED, GREEN = 0, 2  # of a group's three lines
 TICK_US, START_US = 10_000, 11_000_000
@@ -61,8 +61,8 @@ def test_the_lamps_are_those_that_the_shell_says_tick_by_tick(elf: Path, tmp_pat
 
 def test_a_detector_that_is_fed_is_read_on_its_line_in_the_next_tick_and_no_longer(bench: CrossingBench) -> None:
     occupations_us = [(3, 1_004_000, 1_506_000), (0, 1_204_000, 1_216_000), (7, 1_221_000, 1_229_000)]
-    for line, begin_us, end_us in occupations_us:
-        bench.feed([Given(begin_us, Into.DETECTOR, line), Given(end_us, Into.DETECTOR, line, 0)])
+    begins = [Given(begin_us, Into.DETECTOR, line) for line, begin_us, _ in occupations_us]
+    bench.feed([*begins, *(Given(end_us, Into.DETECTOR, line, 0) for line, _, end_us in occupations_us)])
     told = []
     for second in range(3):
         bench.run(1e6 * (second + 1))
@@ -144,3 +144,18 @@ def test_a_reset_starts_the_lamps_anew_with_flashing(bench: CrossingBench) -> No
     first = of(run(bench, 1), Seen.LAMPS)[0]
     assert first.value == sum(1 << 3 * group for group in range(GROUPS))
     assert not of(run(bench, 5), Seen.RELAY)
+
+
+def test_what_the_monitor_has_done_before_is_remembered_to_the_cycle(elf: Path) -> None:
+    """The same run, once with all of it executed: relay, EEPROM and the cycles asleep are the same."""
+    found = []
+    for executed in (False, True):
+        with CrossingBench(elf, groups=GROUPS, detectors=DETECTORS, monitor=monitor_elf()) as board:
+            if executed:
+                board.execute_all()
+            board.feed([Given(26_000_123, Into.DARK, 3 * 4 + GREEN), Given(26_800_000, Into.DARK, 3 * 4 + GREEN, 0)])
+            run(board, 27)
+            board.feed([Given(27_100_377, Into.SHORTED, RED, other=GREEN)])
+            found.append((of(board.run(28.5e6), Seen.RELAY), board.monitor_eeprom()[:4]))
+    assert found[0] == found[1]
+    assert len(found[0][0]) == 1
