@@ -147,7 +147,7 @@ def run_closed_loop(
                 beyond_range=bool(inference.saturation.inputs),
                 at_limit=bool(inference.saturation.units),
             )
-            step.append(_decide(seat, inference.inputs.tolist(), lights[n], expected, logits))
+            step.append(decide(seat, inference.inputs.tolist(), lights[n], expected, logits))
         chosen = [record.action if record.usable else environment.current_action[n] for n, record in enumerate(step)]
         observation, _, done = environment.step(np.array(chosen, np.int32))
         result.records.extend(step)
@@ -187,7 +187,7 @@ def _after_min_green(environment: Environment, actions: npt.NDArray[np.int32]) -
     return np.where(environment.green_s < environment.min_green_s, environment.current_action, actions)
 
 
-def _decide(seat: Seat, values: list[int], light: Light | None, expected: Expected, logits: bool) -> DecisionRecord:
+def decide(seat: Seat, values: list[int], light: Light | None, expected: Expected, logits: bool) -> DecisionRecord:
     try:
         answer = seat.link.decide(seat.number, values, logits, light)
     except LinkError as fault:

@@ -1,17 +1,24 @@
 """How a job is run, apart from what it runs: board, line, engine, limits. All is checked before any file is looked for."""
 
+import math
 from dataclasses import dataclass
+from typing import get_args
 
-from hil.build.firmware import require_kernel
+from hil.build.firmware import Mode, require_kernel
+from hil.loop.detector_faults import DetectorFaultSpec
 from hil.loop.fault_spec import FaultSpec
+from hil.loop.lamp_faults import LampFault
 from hil.wire.expected_firmware import require_possible
 from hil.wire.link import BUDGET_S
 from streetflow.control.clearance import require_clearance
 from streetflow.control.engines import require_engine
+from streetflow.control.signal_times import LIGHT_RULES
 from streetflow.errors import FieldError
 from streetflow.near import or_else
 
+LONGEST_S = 600  # what the shell's clocks of 10 ms hold, and some to spare
 BOARDS = ("one", "per-intersection")
+MODES: tuple[str, ...] = get_args(Mode)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +38,13 @@ class JobSettings:
     budget_s: float = BUDGET_S  # of a decision, round trip
     faults: FaultSpec | None = None  # to inject
     sweep: bool = True  # try inputs and frames that no traffic brings, before it; not where faults are injected
+    mode: Mode = "answer"  # "light": the chip drives the lamps, too; "alone": it also senses
+    monitor: bool = False  # a second chip watches the lamps
+    pedestrians: float = 0.0  # who press each crosswalk's button in an hour; 0: no crosswalks
+    max_green_s: float = LIGHT_RULES.max_green_s  # in modes light and alone, while somebody in conflict waits
+    longest_red_s: float = LIGHT_RULES.longest_red_s  # who has waited so long is served next
+    detector_faults: DetectorFaultSpec | None = None
+    lamp_faults: tuple[LampFault, ...] = ()
     firmware_flags: tuple[str, ...] = ()  # extra compiler flags: tests use them to see verdicts fail
 
     @property
@@ -47,3 +61,34 @@ class JobSettings:
             raise FieldError("boards", f"unknown layout {self.boards!r}{or_else(self.boards, BOARDS)}")
         if "" in self.board_names:
             raise FieldError("board", f"{self.board!r} leaves a name empty")
+        self._check_mode()
+
+    def _check_mode(self) -> None:
+        if self.mode not in MODES:
+            raise FieldError("mode", f"unknown mode {self.mode!r}{or_else(self.mode, MODES)}")
+        if not 0 <= self.pedestrians < math.inf:
+            raise FieldError("pedestrians", f"must be 0 or more an hour, is {self.pedestrians:g}")
+        for limit, value in (("max_green_s", self.max_green_s), ("longest_red_s", self.longest_red_s)):
+            if not 10 <= value <= LONGEST_S:
+                raise FieldError(limit, f"must be 10 to {LONGEST_S} s, is {value:g}")
+        asked = {
+            "monitor": self.monitor,
+            "pedestrians": self.pedestrians,
+            "detector_faults": self.detector_faults,
+            "lamp_faults": self.lamp_faults,
+        }
+        if self.mode == "answer" and (field := next((name for name, value in asked.items() if value), None)):
+            raise FieldError(field, "needs a chip that drives lamps: mode light or alone")
+        if self.mode == "light" and self.detector_faults is not None:
+            raise FieldError("detector_faults", "needs a chip that senses: mode alone")
+        if self.mode == "answer":
+            return
+        if self.board != "simavr":
+            raise FieldError("board", f"{self.board}'s pins can't be seen; mode {self.mode} runs on the board simavr")
+        if self.engine != "builtin":
+            raise FieldError("engine", f"mode {self.mode} follows single vehicles, as the built-in engine alone tells them")
+        if self.faults is not None:
+            raise FieldError("faults", "are those of mode answer; the others have lamp faults and detector faults")
+        if self.min_green_s or self.clearance not in (None, "computed"):
+            field = "min_green_s" if self.min_green_s else "clearance"
+            raise FieldError(field, f"in mode {self.mode} the signal plan of each crossing has its own: computed")

@@ -32,7 +32,7 @@ class Job(JobSettings):
             require_board(board)
         if policy_file is not None:
             load_policy(policy_file)
-        return cls(find_network(network), flow, policy_file or trained_policy(network), **vars(settings))
+        return cls(find_network(network), flow, policy_file or trained_policy(network, settings.mode), **vars(settings))
 
     @property
     def target(self) -> Target:
@@ -51,15 +51,15 @@ class Job(JobSettings):
             self.flow,
             engine=self.engine,
             features=kept_features(policy, str(self.policy_file)),
-            clearance=self.clearance or policy.clearance,
+            clearance=self.clearance or (policy.clearance if self.mode == "answer" else "computed"),
             min_green_s=self.min_green_s,
         )
 
 
-def trained_policy(network: str) -> Path:
+def trained_policy(network: str, mode: str = "answer") -> Path:
     """The network's pretrained policy. UnknownNetwork where the name may be mistyped, InputError where there is none."""
     try:
-        return pretrained_policy(network)
+        return pretrained_policy(network, mode)
     except FileNotFoundError as fault:
         find_network(network)
         raise FieldError("policy_file", f"{fault}; name a policy file, or train one with `tinylight train`") from None

@@ -68,3 +68,8 @@ class SignalRules:
     def walk_and_clearance_s(self, way_m: float) -> float:
         """Walk, and the time that a pedestrian needs who starts at its very end."""
         return self.walk_s + way_m / self.walking_speed_mps
+
+
+LIGHT_RULES = SignalRules(max_green_s=120.0, longest_red_s=240.0)
+"""Of a chip that is the light: its policies are trained without a longest green and red, and the usual 60 and 120 s would rule
+more often than they."""
