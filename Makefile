@@ -18,6 +18,8 @@ setup: $(VENV)/.ready-hil  ## System packages (apt, or says what is missing) and
 
 hil: setup  ## Run the main job: traffic in the simulator, every decision made by the emulated chip (ARGS=... is passed on)
 	$(BIN)/tinylight hil $(ARGS)
+	@mkdir -p build && $(BIN)/tinylight hil --mode alone --monitor --network crossing > build/alone.txt; \
+		status=$$?; tail -n 1 build/alone.txt; exit $$status
 
 test: setup $(VENV)/.ready-test  ## Run all tests, those on the emulated chip included (ARGS=... is passed on)
 	$(BIN)/python -m pytest -n auto --dist worksteal --hil=simavr $(ARGS)

@@ -37,6 +37,11 @@ OPTIONS = {
     "budget_s": "--hil-budget",
     "faults": "--hil-faults",
     "kernel": "--hil-kernel",
+    "mode": "--hil-mode",
+    "monitor": "--hil-monitor",
+    "pedestrians": "--hil-pedestrians",
+    "detector_faults": "--hil-detector-faults",
+    "lamp_faults": "--hil-lamp-faults",
 }  # fields of hil.loop.job.Job, and which option sets them
 RUN_PROPERTY = "hil.run"  # of a test's report: a run in plain text
 ROWS = pytest.StashKey[list[list[str]]]()  # of a test: its runs as rows of the summary
@@ -87,6 +92,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SPEC",
         help="faults on the line and the chip, on purpose, such as bytes=0.05,reset@40,seed=7",
     )
+    group.addoption(
+        "--hil-mode",
+        metavar="MODE",
+        default="answer",
+        help="answer, light (the chip drives the lamps at its pins) or alone (it senses, too); default: answer",
+    )
+    group.addoption("--hil-monitor", action="store_true", help="a second chip watches the lamps (modes light and alone)")
+    group.addoption(
+        "--hil-pedestrians", metavar="N", type=float, default=0.0, help="how many press each crosswalk's button in an hour"
+    )
+    group.addoption("--hil-detector-faults", metavar="SPEC", help="faulty detectors, such as dead:10%%,seed=7 (mode alone)")
+    group.addoption("--hil-lamp-faults", metavar="SPEC", help="faults of the lamps' wires, such as on@60:green2")
     group.addoption(
         REPORT_OPTION,
         metavar="OUT.html",
@@ -202,8 +219,10 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
     if (fault := shadowed()) is not None:
         raise pytest.fail.Exception(fault, pytrace=False)
     from hil.boards.find_port import AUTO, find_port
+    from hil.loop.detector_faults import DetectorFaultSpec
     from hil.loop.fault_spec import FaultSpec
     from hil.loop.job import Job
+    from hil.loop.lamp_faults import parse_lamp_faults
     from streetflow.errors import InputError
 
     option = request.config.getoption
@@ -223,6 +242,11 @@ def hil_job(request: pytest.FixtureRequest) -> "Job":
             budget_s=option("--hil-budget"),
             faults=FaultSpec.parse(option("--hil-faults")) if option("--hil-faults") else None,
             kernel=option("--hil-kernel"),
+            mode=option("--hil-mode"),
+            monitor=option("--hil-monitor"),
+            pedestrians=option("--hil-pedestrians"),
+            detector_faults=DetectorFaultSpec.parse(spec) if (spec := option("--hil-detector-faults")) else None,
+            lamp_faults=parse_lamp_faults(spec) if (spec := option("--hil-lamp-faults")) else (),
         )
 
 
@@ -248,15 +272,16 @@ def board(request: pytest.FixtureRequest, hil_job: "Job") -> Iterator["Board"]:
 @pytest.fixture
 def closed_loop(request: pytest.FixtureRequest, hil_job: "Job") -> Callable[..., "Verdict"]:
     """closed_loop(**changes) runs the job, with fields of `hil.loop.job.Job` changed, and returns its Verdict."""
+    from hil.light.job import run_light
     from hil.loop.job import run_job
     from hil.loop.summary import summary_row, summary_text
 
     def run(**changes: object) -> "Verdict":
         job = replace(hil_job, **changes)  # type: ignore[arg-type]
-        shared = job.board == hil_job.board and job.board not in EMULATED  # a port can't be opened twice
+        shared = job.board == hil_job.board and job.board not in EMULATED and job.mode == "answer"  # not twice
         opened = request.getfixturevalue("board") if shared else None
         with _bad_input_reported(request.config):
-            verdict = run_job(job, opened=opened)
+            verdict = run_job(job, opened=opened) if job.mode == "answer" else run_light(job)[0]
         verdict = verdict.naming(OPTIONS)
         for check in verdict.checks:
             shown = f"{check.outcome}: {check.measured} (limit {check.limit})"

@@ -91,6 +91,36 @@ def hil(
         Path | None,
         typer.Option(metavar="FILE", help="Judge a run that --record has kept: no board, no build. Alone, or with --policy."),
     ] = None,
+    mode: Annotated[
+        str,
+        typer.Option(
+            metavar="answer|light|alone",
+            help="answer: the chip names a phase, and the host shows it; light: the chip drives the lamps at its pins; alone: "
+            "it senses vehicles, too, by detectors at its pins. In these two each crossing has a chip, whose lamps rule.",
+        ),
+    ] = "answer",
+    monitor: Annotated[bool, typer.Option("--monitor", help="A second chip watches the lamps of each crossing.")] = False,
+    pedestrians: Annotated[
+        float, typer.Option(metavar="N", min=0, help="How many press each crosswalk's button in an hour (0: no crosswalks).")
+    ] = 0.0,
+    max_green: Annotated[
+        float, typer.Option("--max-green", metavar="S", help="Longest green while somebody in conflict waits (light, alone).")
+    ] = 120.0,
+    longest_red: Annotated[
+        float, typer.Option("--longest-red", metavar="S", help="Who has waited so long is served next (light, alone).")
+    ] = 240.0,
+    detector_faults: Annotated[
+        str | None,
+        typer.Option(metavar="SPEC", help="Faulty detectors, such as dead:10%,seed=7; also miss, double, stuck, chatter."),
+    ] = None,
+    lamp_faults: Annotated[
+        str | None,
+        typer.Option(metavar="SPEC", help="Faults of the lamps' wires, such as on@60:green2 or dark@90:red0:0.5; also short."),
+    ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT.csv", help="Also write what the chip has told of lamps and detectors (one crossing)."),
+    ] = None,
     vcd: Annotated[
         Path | None,
         typer.Option(
@@ -118,8 +148,10 @@ def hil(
         require_writable(json_file, report)
         runs = _replayed(replay, policy)
     else:
+        from hil.loop.detector_faults import DetectorFaultSpec
         from hil.loop.fault_spec import FaultSpec
         from hil.loop.job_settings import JobSettings
+        from hil.loop.lamp_faults import parse_lamp_faults
 
         settings = JobSettings(
             board=board,
@@ -135,12 +167,20 @@ def hil(
             min_green_s=min_green,
             sweep=sweep,
             watchdog=watchdog,
+            mode=mode,  # type: ignore[arg-type]  # checked there
+            monitor=monitor,
+            pedestrians=pedestrians,
+            max_green_s=max_green,
+            longest_red_s=longest_red,
+            detector_faults=DetectorFaultSpec.parse(detector_faults) if detector_faults is not None else None,
+            lamp_faults=parse_lamp_faults(lamp_faults) if lamp_faults is not None else (),
         )
         if boards == "one" and "," in board and not Path(board).exists():
             raise InputError("--board", "", f"{board} are several boards: add --boards per-intersection")
-        _require_possible(settings, vcd)
-        require_writable(json_file, record, vcd, report)
-        runs = _run_all(_jobs(settings, network, flow, policy, {"--record": record, "--vcd": vcd}), record, vcd)
+        _require_possible(settings, vcd, record, events)
+        require_writable(json_file, record, vcd, events, report)
+        jobs = _jobs(settings, network, flow, policy, {"--record": record, "--vcd": vcd, "--events": events})
+        runs = _run_all(jobs, record, vcd) if mode == "answer" else _run_lights(jobs, vcd, events)
     verdicts, sections = [], []
     for job, verdict in runs:
         verdict = verdict.naming(option_names(context.command))
@@ -158,11 +198,12 @@ def hil(
     if report is not None:
         write_report(sections, report)
         say(f"{report}: the report, for any browser", style="dim")
-    say("PASS" if passed else "FAIL", style="bold green" if passed else "bold red")
+    ending = "" if mode == "answer" else _light_line(mode, monitor, verdicts)
+    say(("PASS" if passed else "FAIL") + ending, style="bold green" if passed else "bold red")
     raise typer.Exit(0 if passed else 1)
 
 
-def _require_possible(settings: "JobSettings", vcd: Path | None) -> None:
+def _require_possible(settings: "JobSettings", vcd: Path | None, record: Path | None, events: Path | None) -> None:
     """InputError for boards that can't be, or whose pins can't be seen; none is opened."""
     from hil.boards import require_board
     from hil.loop.pins import require_pins
@@ -171,6 +212,10 @@ def _require_possible(settings: "JobSettings", vcd: Path | None) -> None:
         require_board(name)
     if vcd is not None:
         require_pins(settings)
+    if events is not None and settings.mode == "answer":
+        raise InputError("--events", "", "a chip that only answers tells none: --mode light or alone")
+    if record is not None and settings.mode != "answer":
+        raise InputError("--record", "", "keeps requests and answers: --mode answer")
 
 
 def _jobs(
@@ -188,7 +233,7 @@ def _jobs(
         find_networks(network)
         names = network
     else:
-        names = made_for or [entry.name for entry in list_networks() if entry.name in pretrained_policies()]
+        names = made_for or [entry.name for entry in list_networks() if entry.name in pretrained_policies(settings.mode)]
     for option, file in of_one_run.items():
         if file is not None and len(names) > 1:
             raise InputError(option, "", f"holds one run, and these are {len(names)}: name one --network")
@@ -217,6 +262,33 @@ def _run_all(jobs: Sequence["Job"], record: Path | None, vcd: Path | None) -> It
         if record is not None and not verdict.records and verdict.check("handshake").outcome == "not measured":
             say(f"{record}: not written, since nothing was run", style="dim")
         yield job, verdict
+
+
+def _run_lights(jobs: Sequence["Job"], vcd: Path | None, events: Path | None) -> Iterator[tuple["Job", "Verdict"]]:
+    from hil.light.event_log import write_events
+    from hil.light.job import run_light
+    from hil.light.waves import write_waves
+
+    for job in jobs:
+        with _progress() as progress:
+            verdict, run = run_light(job, progress=progress, keeps_all=vcd is not None)
+        if vcd is not None:
+            write_waves(run, vcd)
+        if events is not None:
+            write_events(run, events)
+        yield job, verdict
+
+
+def _light_line(mode: str, monitor: bool, verdicts: Sequence[tuple[str, "Verdict"]]) -> str:
+    """What the runs came to, for a last line."""
+    runs = [
+        f"{name} {verdict.check('decisions').measured}, lamps {verdict.check('lamps').measured}, "
+        f"travel time {verdict.check('traffic').measured}"
+        if verdict.check("handshake").outcome == "pass"
+        else f"{name} {verdict.check('handshake').measured}"
+        for name, verdict in verdicts
+    ]
+    return f": {mode}{' with a monitor' if monitor else ''}, {'; '.join(runs)}"
 
 
 def _replayed(file: Path, policy: Path | None) -> Iterator[tuple["Job", "Verdict"]]:

@@ -10,7 +10,13 @@ import typer
 from streetflow.errors import FieldError, InputError, fields_from
 from streetflow.networks.catalogue import UnknownNetwork
 
-FIELDS = {"f_cpu_hz": "f_cpu", "budget_s": "budget", "policy_file": "policy"}
+FIELDS = {
+    "f_cpu_hz": "f_cpu",
+    "budget_s": "budget",
+    "policy_file": "policy",
+    "max_green_s": "max_green",
+    "longest_red_s": "longest_red",
+}
 """Fields of domain code (of `hil.loop.job.Job` and others) that have another name as a command's parameter."""
 
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Also write the result as JSON to this file.")]
