@@ -15,7 +15,6 @@ JUSTIFIED = {
     ("hil/pytest_plugin.py", "_id"): "of pytest's tests: what pytest-xdist's own mark for groups sets",
     ("hil/pytest_plugin.py", "_nodeid"): "the same before pytest 9.2",
     ("model/report/run.py", "_exit"): "of os: documented, without cleaning up",
-    ("streetflow/engine/flow_faults.py", "_getframe"): "of sys: documented, for the line that a warning names",
     ("tinylight/entry.py", "_exit"): "of os: documented, without cleaning up",
 }
 

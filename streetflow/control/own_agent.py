@@ -41,6 +41,7 @@ class OwnAgent:
         name: as given.
         features: those that the agent observes.
         sha256: of the file that holds the class: another one may act otherwise.
+        decision_interval_s: seconds between its decisions, where it has an attribute of that name; None: the network's.
 
     Raises:
         InputError: there is no such module or class, it lacks `features`, `reset` or `act`, or its code raises an error.
@@ -56,6 +57,7 @@ class OwnAgent:
             if not callable(getattr(self._agent, method, None)):
                 raise InputError(name, method, f"the agent has no such method; it needs {' and '.join(METHODS)}")
         self.features = _features(name, self._agent)
+        self.decision_interval_s = _interval_s(name, self._agent)
 
     def reset(self, environment: Environment) -> None:
         self._environment = environment
@@ -71,6 +73,15 @@ class OwnAgent:
         if fault is not None:
             raise InputError(self.name, place, fault)
         return actions.astype(np.int32)
+
+
+def _interval_s(name: str, agent: Any) -> int | None:
+    interval_s = getattr(agent, "decision_interval_s", None)
+    if interval_s is None:
+        return None
+    if not isinstance(interval_s, int) or interval_s < 1:
+        raise InputError(name, "decision_interval_s", f"must be a whole number of seconds, at least 1, is {interval_s!r}")
+    return interval_s
 
 
 def is_own_agent(name: str) -> bool:

@@ -104,6 +104,8 @@ FAULTS = {
     "no features": (GOOD.replace("features =", "feature ="), "features: must be a preset (all, release, deployable) or a list"),
     "features": (GOOD.replace("phase_2_num_vehicle", "phase_2_num_vehicles"), "features: phase_2_num_vehicles: unknown"),
     "not names": (GOOD.replace('["phase_2_num_vehicle"]', "[3]"), "features: must be a preset"),
+    "interval": (GOOD.replace("    features =", "    decision_interval_s = 0\n    features ="),
+                 "decision_interval_s: must be a whole number of seconds, at least 1, is 0"),
     "reset": (GOOD.replace("self.features)", "['inter_2_delay'])"), "environment: features: inter_2_delay is needed"),
     "act": (GOOD.replace("        actions = []", "        actions = [] if self.environment.time_s < 40 else [][7]"),
             "act at second 40: IndexError: list index out of range ("),
