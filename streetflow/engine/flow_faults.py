@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -70,8 +70,8 @@ def _warn(file: str, what: str, found: list[tuple[str, str]]) -> None:
 
 def _level_of_caller() -> int:
     """The stack level, as the function that calls this one names it, of the line that makes an `Engine`."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("streetflow.engine."):
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("streetflow.engine."):
         level, frame = level + 1, frame.f_back
     return level
 
