@@ -23,6 +23,7 @@ enum { ENTRY, STOP_LINE, LOOPS };
 #define KEPT_LIMIT 12      /* entered, and nobody left */
 #define KEPT_GREEN_S 30
 #define OTHERS_LIMIT 100   /* entered the neighbours since somebody entered this lane */
+#define OTHERS_MOST 200    /* as far as they are told apart */
 #define SANE_S 20          /* without a sign of its fault: it is believed again */
 #define POOR_SHARE 3       /* a third of the lanes */
 
@@ -41,12 +42,13 @@ static struct lane {
     struct loop loops[LOOPS];
     uint8_t quiet_s;      /* green, and nobody left */
     uint8_t green_s;      /* since somebody left */
-    uint8_t others;       /* entries of neighbours since the last one here */
+    uint8_t entry_at;     /* what `entries` of its road was when somebody entered this lane last */
     uint8_t age_s;        /* of this period of clear_s seconds */
     uint8_t now, before;  /* entries in this period, and in the one before */
 } lanes[LIGHT_LANES];
 
 uint8_t sensing_counts[LIGHT_LANES];
+static uint8_t entries[LIGHT_ROADS]; /* into each road, modulo 256 */
 
 #if LIGHT_PASSED
 static struct {
@@ -73,13 +75,7 @@ static void enter(uint8_t number) {
     add(&lane->now);
     add(&lane->loops[STOP_LINE].missed);
     lane->loops[ENTRY].missed = 0;
-    lane->others = 0;
-    const uint8_t road = sensing_lanes[number].road;
-    for (uint8_t other = 0; other < LIGHT_LANES; other++) {
-        if (sensing_lanes[other].road == road && other != number) {
-            add(&lanes[other].others);
-        }
-    }
+    lane->entry_at = ++entries[sensing_lanes[number].road];
 }
 
 static void leave(uint8_t number) {
@@ -122,9 +118,14 @@ static void take_edges(uint32_t tick, const uint8_t *level, const uint8_t *chang
     }
 }
 
-static bool is_silent(const struct lane *lane, uint8_t which) {
+static uint8_t entries_of_others(uint8_t number) {
+    return (uint8_t)(entries[sensing_lanes[number].road] - lanes[number].entry_at);
+}
+
+static bool is_silent(uint8_t number, uint8_t which) {
+    const struct lane *lane = lanes + number;
     if (which == ENTRY) {
-        return lane->loops[ENTRY].missed >= DEFICIT_LIMIT || lane->others >= OTHERS_LIMIT;
+        return lane->loops[ENTRY].missed >= DEFICIT_LIMIT || entries_of_others(number) >= OTHERS_LIMIT;
     }
     return lane->loops[STOP_LINE].missed >= KEPT_LIMIT && lane->green_s >= KEPT_GREEN_S;
 }
@@ -138,7 +139,7 @@ static uint8_t sign_of_fault(uint8_t number, uint8_t which) {
     if (loop->on_s >= (which == ENTRY ? STUCK_ENTRY_S : STUCK_STOP_S)) {
         return EVENT_DETECTOR_STUCK;
     }
-    if (is_silent(lanes + number, which)) {
+    if (is_silent(number, which)) {
         return EVENT_DETECTOR_SILENT;
     }
     return which == ENTRY && sensing_counts[number] > sensing_lanes[number].most ? EVENT_DETECTOR_FAULTY : 0;
@@ -230,6 +231,9 @@ static void end_second(uint32_t tick, uint8_t number, const uint8_t *level, shel
     struct lane *lane = lanes + number;
     const shell_set groups = sensing_lanes[number].groups;
     const bool is_on = lines_bit(level, LOOPS * number + STOP_LINE);
+    if (entries_of_others(number) > OTHERS_MOST) { /* so that it doesn't turn over */
+        lane->entry_at = entries[sensing_lanes[number].road] - OTHERS_MOST;
+    }
     correct(number, (groups & ~green) == 0, is_on);
     end_second_of_loop(lane->loops + ENTRY, lines_bit(level, LOOPS * number + ENTRY));
     end_second_of_loop(lane->loops + STOP_LINE, is_on);
