@@ -111,7 +111,9 @@ def read_net(file: Path, additional: Iterable[Path] = ()) -> Net:
     passed_over = Counter[str]()
     junctions = {each.id: each for each in map(_junction, _different(root.each("junction")))}
     inside, edges = _edges(root, junctions, passed_over)
-    programs = read_programs([root, *(read_xml(each, ("additional",), "a file of additional elements") for each in additional)])
+    programs = read_programs(
+        [root, *(read_xml(each, ("additional", "routes"), "a file of additional elements") for each in additional)]
+    )
     connections = tuple(_connections(root, edges, inside, junctions, programs, passed_over))
     if not any(lane.is_for_roads for edge in edges.values() for lane in edge.lanes):
         raise InputError(file, "", "has no lane for road traffic")
