@@ -18,6 +18,7 @@ from streetflow.engine.cityflow_names import Engine
 from streetflow.engine.vehicles import VehicleTable
 
 LOOP_M = 2.0
+LEAST_WAY_M = 1.0  # in a second, of a vehicle that leaves the network
 ENTRY, STOP_LINE = 0, 1
 _FLOW_SHIFT = 32  # of a vehicle's number
 
@@ -54,6 +55,13 @@ class _Over(NamedTuple):
     left_m: float
 
 
+class _Gone(NamedTuple):
+    """A vehicle over a loop at the network's edge, which the engine knows no more, and how long it still is."""
+
+    loop: int
+    left_s: float
+
+
 class Loops:
     """The loops of these lanes: loop 2k is lane k's entry loop, 2k + 1 its stop-line loop."""
 
@@ -74,6 +82,7 @@ class Loops:
         """As the engine is now; loops begin free."""
         self._before = _Seen.of(self._engine.vehicle_table())
         self._over: list[_Over] = []
+        self._gone: list[_Gone] = []
         self.occupied = np.zeros(2 * int((self._loop_of >= 0).sum()), np.int32)
 
     def step(self) -> list[Edge]:
@@ -84,6 +93,8 @@ class Loops:
         moved_m = self._moved(before, after, was)
         marks: list[tuple[float, int, int]] = []  # when, loop, +1 or -1 vehicle over it
         self._over = self._let_go(after, moved_m, marks)
+        marks += [(each.left_s, each.loop, -1) for each in self._gone if each.left_s <= 1.0]
+        self._gone = [each._replace(left_s=each.left_s - 1.0) for each in self._gone if each.left_s > 1.0]
         self._enter(before, after, was, moved_m, marks)
         self._leave(before, after, was, moved_m, marks)
         return self._edges(sorted(marks))
@@ -137,23 +148,29 @@ class Loops:
         gone = (loops >= 0) & ((now < 0) | (after.drivable[now] != before.drivable))
         for n in np.flatnonzero(gone).tolist():
             left_m = float(self._lengths_m[before.drivable[n]] - before.distance_m[n])
-            way_m = float(moved_m[now[n]]) if now[n] >= 0 else max(float(before.speed_mps[n]), left_m, 1e-9)
+            way_m = float(moved_m[now[n]]) if now[n] >= 0 else max(float(before.speed_mps[n]), left_m, LEAST_WAY_M)
             begin_s = min(left_m / way_m, 1.0) if way_m > 0 else 1.0
-            vehicle = int(before.number[n]) if now[n] >= 0 else -1
-            self._pass_over(int(loops[n]) + STOP_LINE, vehicle, (begin_s, way_m - left_m, way_m), marks)
+            passing = (begin_s, way_m - left_m, way_m)
+            self._pass_over(int(loops[n]) + STOP_LINE, int(before.number[n]), passing, marks, has_gone=now[n] < 0)
 
     def _pass_over(
-        self, loop: int, vehicle: int, passing: tuple[float, float, float], marks: list[tuple[float, int, int]]
+        self,
+        loop: int,
+        vehicle: int,
+        passing: tuple[float, float, float],
+        marks: list[tuple[float, int, int]],
+        has_gone: bool = False,
     ) -> None:
-        """passing: when the front came, how far it is beyond by the step's end, and the way of the whole step."""
+        """passing: when the front came, how far it is beyond by the step's end, and the way of the whole step; has_gone: the
+        vehicle has left the network, and drives on as fast as it did."""
         begin_s, beyond_m, way_m = passing
         marks.append((begin_s, loop, 1))
         flow = max(vehicle, 0) >> _FLOW_SHIFT
         covers_m = LOOP_M + (float(self._vehicle_m[flow]) if flow < len(self._vehicle_m) else 5.0)
-        if vehicle < 0:
-            marks.append((1.0, loop, -1))
-        elif beyond_m >= covers_m:
+        if beyond_m >= covers_m:
             marks.append((begin_s + covers_m / way_m, loop, -1))
+        elif has_gone:
+            self._gone.append(_Gone(loop, begin_s + covers_m / way_m - 1.0))
         else:
             self._over.append(_Over(loop, vehicle, covers_m - beyond_m))
 

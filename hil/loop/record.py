@@ -118,7 +118,7 @@ def _job(header: dict[str, Any], file: Path, policy_file: Path | None) -> Job:
     network = replace(find_network(told.pop("network")), horizon_s=told.pop("horizon_s"))
     flow = told.pop("flow")
     told["faults"] = None if told["faults"] is None else FaultSpec.parse(told["faults"])
-    told["firmware_flags"] = tuple(told["firmware_flags"])
+    told |= {name: tuple(told[name]) for name in ("firmware_flags", "lamp_faults") if name in told}
     wanted = provenance["policy_sha256"]
     recorded = Path(provenance["policy_file"])
     if policy_file is None:

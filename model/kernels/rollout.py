@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.kernels.network import network_action
-from streetflow.control.service import Service
 from streetflow.kernels.jit import entry_point, helper
 from streetflow.kernels.measure import lane_speed_sums, lane_waiting_times
 from streetflow.kernels.observe import observe_cells
 from streetflow.kernels.observe_vehicles import compare_passing, count_on_lanes
-from streetflow.kernels.service import ask_service
+from streetflow.kernels.service import Service, ask_service
 from streetflow.kernels.signals import CURRENT, advance_lights
 from streetflow.kernels.sources import CHANGED, OWN_COUNT
 from streetflow.kernels.step import OK, set_phases, step_many

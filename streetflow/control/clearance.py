@@ -29,9 +29,10 @@ from numpy.typing import NDArray
 
 from streetflow.cache import cache_folder, cached_folder
 from streetflow.control.intersection import is_signalled
-from streetflow.control.service import NOBODY, Service, service_of
+from streetflow.control.service import NOBODY, service_of
 from streetflow.control.signal_groups import SignalPlan, signal_plans
 from streetflow.errors import FieldError
+from streetflow.kernels.service import Service
 from streetflow.near import or_else
 from streetflow.roadnet.network_tables import NetworkTables, load_network
 from streetflow.roadnet.reader import Intersection

@@ -10,34 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.control.signal_groups import SignalPlan
-from streetflow.kernels.service import CALLED, FIRST_CLOCK
+from streetflow.kernels.service import Service
 
 Ints = NDArray[np.int32]
-
-
-class Service(NamedTuple):
-    """Who calls and who must be served, at N lights with up to A actions and G groups; sets of groups are bits."""
-
-    lanes: Ints  # [L, 3]: light, lane of the engine, groups
-    opens: Ints  # [N, A]
-    conflicts: Ints  # [N, G]
-    served: Ints  # [N]
-    limits_s: Ints  # [N, 1 + G]: longest red, and each group's maximum green
-
-    @property
-    def columns(self) -> int:
-        """Of a light's state, those of the lights' rule included."""
-        return FIRST_CLOCK + self.conflicts.shape[1]
-
-    def start(self, state: Ints) -> None:
-        """A light's state at the start: as if everybody had been waiting, action 0 green."""
-        state[:, CALLED] = self.served & ~self.opens[:, 0]
 
 
 NOBODY = Service(*(np.zeros(shape, np.int32) for shape in ((0, 3), (0, 0), (0, 0), (0,), (0, 0))))

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 
 from streetflow.control.clearance import Changes
 from streetflow.control.intersection import Intersection
-from streetflow.control.service import Service
 from streetflow.errors import InputError, whole_number
-from streetflow.kernels.service import ask_service
+from streetflow.kernels.service import Service, ask_service
 from streetflow.kernels.signals import CURRENT, ELAPSED_S, SHOWN, STATE_COLUMNS, advance_lights
 
 Ints = NDArray[np.int32]

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
 from streetflow.kernels.jit import entry_point, helper
 from streetflow.kernels.signals import CURRENT, PENDING, STATE_COLUMNS, TARGET
 
 # Columns of a light's state behind those of ``signals.py``; sets of groups are bits. The last ones are the groups' clocks.
 CALLED, DUE, SEEN_CURRENT, SEEN_PENDING, FIRST_CLOCK = range(STATE_COLUMNS, STATE_COLUMNS + 5)
+
+
+class Service(NamedTuple):
+    """Who calls and who must be served, at N lights with up to A actions and G groups; sets of groups are bits."""
+
+    lanes: NDArray[np.int32]  # [L, 3]: light, lane of the engine, groups
+    opens: NDArray[np.int32]  # [N, A]
+    conflicts: NDArray[np.int32]  # [N, G]
+    served: NDArray[np.int32]  # [N]
+    limits_s: NDArray[np.int32]  # [N, 1 + G]: longest red, and each group's maximum green
+
+    @property
+    def columns(self) -> int:
+        """Of a light's state, those of the lights' rule included."""
+        return FIRST_CLOCK + self.conflicts.shape[1]
+
+    def start(self, state: NDArray[np.int32]) -> None:
+        """A light's state at the start: as if everybody had been waiting, action 0 green."""
+        state[:, CALLED] = self.served & ~self.opens[:, 0]
 
 
 @helper

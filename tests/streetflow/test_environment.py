@@ -212,7 +212,8 @@ def test_bad_actions_are_refused_and_change_nothing(actions: list[object]) -> No
     [
         ({"flow": 10}, "flow 10: no such flow"),
         ({"clearance": "red"}, "red: unknown"),
-        ({"engine": "sumo"}, "unknown engine; there are builtin, cityflow"),
+        ({"engine": "matsim"}, "unknown engine; there are builtin, cityflow, sumo"),
+        ({"engine": "sumo"}, "shows yellow before red"),
         ({"features": ["speed"]}, "unknown feature"),
         ({"horizon_s": 0}, "horizon_s: must be above 0, is 0"),
     ],

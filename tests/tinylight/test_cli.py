@@ -98,7 +98,7 @@ BAD_INPUT = [
     (["hil", "--network", "arterial", "--board", "host,,x", "--boards", "per-intersection"], ["--board: 'host,,x' leaves"]),
     (["table", "--networks", "crossing,,arterial"], ["--networks: 'crossing,,arterial' leaves a name empty"]),
     (["share", "/dev/ttyNone", "--listen", "127.0.0.1:0"], ["/dev/ttyNone: there is no such port"]),
-    (["hil", "--network", "crossing", "--engine", "sumo"], ["sumo", "builtin"]),
+    (["hil", "--network", "crossing", "--engine", "matsim"], ["matsim", "builtin"]),
     (["hil", "--network", "crossing", "--clearance", "green"], ["green", "all_red"]),
     (["hil", "--network", "crossing", "--baud", "12345678"], ["12345678"]),
     (["hil", "--network", "crossing", "--f-cpu", "0"], ["--f-cpu: 0 Hz is out of range: 1000000 to 20000000"]),

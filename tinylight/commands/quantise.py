@@ -35,10 +35,12 @@ def quantise(
     from model.policy.file import save_policy
     from model.train.quantise_network import quantise_network
     from streetflow.control.clearance import require_clearance
-    from streetflow.networks.catalogue import find_network
+    from streetflow.control.features import feature_list, resolve_features
+from streetflow.networks.catalogue import find_network
 
     require_clearance(clearance)
     require_writable(out)
+    resolve_features(feature_list(features))
     policy = quantise_network(model, find_network(network), features, flow=flow, clearance=clearance, out=out.name)
     save_policy(policy, out)
     (run,) = policy.measured

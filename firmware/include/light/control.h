@@ -13,6 +13,7 @@ void control_start(void);
 uint8_t control_tick(uint32_t tick, bool is_running);
 
 void control_decided(uint8_t action); /* by the network */
+void control_forced(void);            /* the shell served somebody who was due: the wish is out of date until the next decision */
 void control_overrun(void);           /* it took too long: it won't be asked again */
 void control_suspect(bool too_many);  /* whether its inputs are worth a decision */
 

@@ -27,6 +27,10 @@ void control_decided(uint8_t action) {
     wish = action;
 }
 
+void control_forced(void) {
+    wish = SHELL_NO_PHASE;
+}
+
 void control_overrun(void) {
     has_overrun = true;
 }

@@ -95,6 +95,9 @@ void scan(void) {
     inputs_tick(ticks, shown.green, &input);
     input.wish = control_tick(ticks, shell.mode == SHELL_GREEN || shell.mode == SHELL_CHANGE);
     shell_tick(&shell, &input, &next);
+    if ((next.events & (SHELL_FORCED | SHELL_MAXED_OUT)) != 0) {
+        control_forced();
+    }
     lamps_show(&next);
     HEARTBEAT_TOGGLE = _BV(HEARTBEAT_BIT);
     board_feed_watchdog();

@@ -68,6 +68,9 @@ static void one_tick(void) {
     control_suspect(sensing_is_poor());
     input.wish = control_tick(tick_number, state.mode == SHELL_GREEN || state.mode == SHELL_CHANGE);
     shell_tick(&state, &input, &next);
+    if ((next.events & (SHELL_FORCED | SHELL_MAXED_OUT)) != 0) {
+        control_forced();
+    }
     if (tick_number == 1 || memcmp(&next, &output, offsetof(struct shell_output, shown)) != 0) {
         printf("lamps %lu %u %u %u %u %u\n", (unsigned long)tick_number, next.red, next.yellow, next.green, next.walk, next.clearing);
     }
