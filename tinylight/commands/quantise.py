@@ -36,7 +36,7 @@ def quantise(
     from model.train.quantise_network import quantise_network
     from streetflow.control.clearance import require_clearance
     from streetflow.control.features import feature_list, resolve_features
-from streetflow.networks.catalogue import find_network
+    from streetflow.networks.catalogue import find_network
 
     require_clearance(clearance)
     require_writable(out)
