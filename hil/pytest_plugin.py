@@ -323,7 +323,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     from hil.loop.summary import summary_table
 
     terminalreporter.section("hardware in the loop")
-    with (console := Console(width=terminalreporter._tw.fullwidth)).capture() as capture:
+    with (console := Console(width=terminalreporter._tw.fullwidth, emoji=False)).capture() as capture:
         console.print(summary_table(rows))
     terminalreporter.write(capture.get())
 

@@ -22,8 +22,8 @@ from streetflow import files as checked
 from streetflow.errors import InputError
 from tinylight.exit_codes import STOPPED
 
-console = Console()
-errors = Console(stderr=True, soft_wrap=True)
+console = Console(emoji=False)  # names such as agent:X: are names
+errors = Console(stderr=True, soft_wrap=True, emoji=False)
 MAX_COLUMNS = 10_000  # of any table
 
 

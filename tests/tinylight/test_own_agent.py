@@ -142,6 +142,7 @@ def test_a_fault_names_the_line_of_the_agents_own_code(capsys: pytest.CaptureFix
     ("agent", "message"),
     [
         ("not_there:MyAgent", "no module not_there on Python's path or in this folder"),
+        ("not_there:X", "tinylight: not_there:X: no module not_there"),
         ("numpy:no_such_thing", "has no no_such_thing"),
         ("my agent:MyAgent", "write module:Class, such as my_agent:MyAgent"),
         (":MyAgent", "write module:Class"),
