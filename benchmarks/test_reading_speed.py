@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from benchmarks.test_beside_cityflow import dictionaries, dictionaries_and_all_infos, lanes_and_speeds
 from benchmarks.test_engine_speed import DECISION_S, HORIZON_S, NETWORKS, Drive
 from streetflow import Engine
 
@@ -20,27 +21,6 @@ def arrays(engine: Engine) -> None:
     engine.lane_vehicle_counts()
     engine.lane_waiting_counts()
     engine.vehicle_table()
-
-
-def lanes_and_speeds(engine: Engine) -> None:
-    engine.get_lane_vehicles()
-    engine.get_vehicle_speed()
-
-
-def dictionaries(engine: Engine) -> None:
-    engine.get_lane_vehicle_count()
-    engine.get_lane_waiting_vehicle_count()
-    engine.get_lane_vehicles()
-    engine.get_vehicle_speed()
-    engine.get_vehicle_distance()
-    engine.get_vehicles()
-
-
-def dictionaries_and_all_infos(engine: Engine) -> None:
-    dictionaries(engine)
-    for vehicle in engine.get_vehicles():
-        engine.get_vehicle_info(vehicle)
-        engine.get_leader(vehicle)
 
 
 @pytest.mark.benchmark(group="an hour of traffic, everything read at every step")

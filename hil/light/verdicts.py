@@ -83,8 +83,8 @@ def check_lamps(crossings: Sequence[Crossing], result: LightResult) -> Check:
 
 
 def check_monitor(light: LightRun) -> Check:
-    """Silent when all is well; tripped when lamps have faults on purpose. How long after the first of them is told, not judged:
-    it depends on what the lamps show."""
+    """Silent when all is well; tripped when lamps have faults on purpose. The verdict shows how long after the
+    first of them, and does not judge it: that depends on what the lamps show."""
     job = light.job
     if not job.monitor:
         return Check("monitor", "not measured", "-", "silent", "no monitor was asked for: `monitor`")

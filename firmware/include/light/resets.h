@@ -20,7 +20,7 @@ extern struct resets resets;
 uint8_t resets_add(struct resets *record, uint8_t cause, bool is_warm);
 
 void resets_note(uint32_t tick);  /* at the start: reads, adds, writes */
-void resets_pass(uint32_t ticks); /* once a tick: a minute without any is told to the EEPROM, byte by byte */
+void resets_pass(uint32_t ticks); /* once a tick: a minute without any is written to the EEPROM, byte by byte */
 
 static inline bool resets_are_many(void) {
     return resets.recent >= RESETS_TOO_MANY;

@@ -23,7 +23,7 @@ enum { ENTRY, STOP_LINE, LOOPS };
 #define KEPT_LIMIT 12      /* entered, and nobody left */
 #define KEPT_GREEN_S 30
 #define OTHERS_LIMIT 100   /* entered the neighbours since somebody entered this lane */
-#define OTHERS_MOST 200    /* as far as they are told apart */
+#define OTHERS_MOST 200    /* counted up to here */
 #define SANE_S 20          /* without a sign of its fault: it is believed again */
 #define POOR_SHARE 3       /* a third of the lanes */
 
