@@ -1,7 +1,7 @@
 """Writes docs/scale.md's tables and docs/pictures/scale.svg from a run of benchmarks/test_scale.py.
 
 python -m pytest benchmarks/test_scale.py --benchmark-only --benchmark-json=FILE
-python scripts/scale_report.py FILE
+python scripts/scale_report.py FILE [TABLE ...]   (such as: test_steps; without a name all of them, and the picture)
 """
 
 import json
@@ -32,10 +32,9 @@ def rows_of(file: Path) -> dict[str, list[dict[str, Any]]]:
     return rows
 
 
-def table(rows: list[dict[str, Any]], loading: bool) -> list[str]:
+def table(rows: list[dict[str, Any]]) -> list[str]:
     heads = ["network", "crossings", "lanes", "running", "standing", "µs a step (least)", "(median)", "ns a vehicle"]
     heads[1:1] = ["demand on each road in"] if "demand" in rows[0] else []
-    heads += ["loading s (CPU)", "memory MiB"] if loading else []
     lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
     for row in rows:
         cells = [
@@ -47,7 +46,22 @@ def table(rows: list[dict[str, Any]], loading: bool) -> list[str]:
             f"{row['standing']:,}",
         ]
         cells += [f"{row['us']:,.1f}", f"{row['median_us']:,.1f}", f"{row['ns_per_vehicle']:.1f}"]
-        cells += [f"{row['load_s']:.1f} ({row['load_cpu_s']:.1f})", f"{row['memory_mib']:,.0f}"] if loading else []
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def loading_table(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["| network | crossings | lanes | roadnet MiB | loading s (CPU) | memory MiB |", f"| --- |{' ---: |' * 5}"]
+    for row in rows:
+        took = f"{row['load_s']:.1f} ({row['load_cpu_s']:.1f})"
+        cells = [
+            row["network"],
+            f"{row['crossings']:,}",
+            f"{row['lanes']:,}",
+            f"{row['roadnet_mib']:.2f}",
+            took,
+            f"{row['memory_mib']:,.0f}",
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -99,18 +113,22 @@ def points(rows: list[dict[str, Any]], by: str) -> tuple[list[float], list[float
 
 
 def main() -> None:
-    rows = rows_of(Path(sys.argv[1]))
+    file, *wanted = sys.argv[1:]
+    rows = rows_of(Path(file))
+    tables = {name: table(part) for name, part in rows.items()}
+    tables["loading"] = loading_table(rows["test_steps"])
     page = DOCS / "scale.md"
     text = page.read_text(encoding="utf-8")
-    for name, part in rows.items():
+    for name in wanted or tables:
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, _, rest = text.partition(begin)
         _, found, after = rest.partition(end)
-        if not found:
+        if not found or name not in tables:
             sys.exit(f"{page}: there is no place for {name}")
-        text = before + begin + "\n".join(table(part, "load_s" in part[0])) + "\n" + end + after
+        text = before + begin + "\n".join(tables[name]) + "\n" + end + after
     page.write_text(text, encoding="utf-8")
-    draw(rows, DOCS / "pictures" / "scale.svg")
+    if not wanted:
+        draw(rows, DOCS / "pictures" / "scale.svg")
 
 
 if __name__ == "__main__":
