@@ -14,7 +14,7 @@ JUSTIFIED = {
     ("hil/pytest_plugin.py", "_tw"): "pytest's only way to the terminal that it writes to",
     ("hil/pytest_plugin.py", "_id"): "of pytest's tests: what pytest-xdist's own mark for groups sets",
     ("hil/pytest_plugin.py", "_nodeid"): "the same before pytest 9.2",
-    ("model/report/run.py", "_exit"): "of os: documented, without cleaning up",
+    ("model/report/processes.py", "_exit"): "of os: documented, without cleaning up",
     ("tinylight/entry.py", "_exit"): "of os: documented, without cleaning up",
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from model.evaluate import AGENTS, EvaluationRow, RunSettings, evaluate
 from model.policy.file import Policy
 from model.report.cells import Cell, Outcome, artefact_file, cell_file, file_hashes, load_cell, save_cell
 from model.report.compare import row_label
+from model.report.jobs import OnFraction
 from model.report.settings import TinyLightSettings, settings_named, settings_names, tinylight_settings
 from streetflow.control.controllers import CONTROLLERS, PAPER_RULES, SECOND_BY_SECOND
 from streetflow.control.intersection import signalled_intersections
@@ -34,8 +35,6 @@ SEARCHING = ("TLRP", TINYLIGHT)
 TRAINING_STEP_WORK = 10.0  # a decision in training takes about as long as so many without, for the forecast only
 PLANNED_STEP_WORK = 100.0  # the same of a decision that is planned
 
-OnFraction = Callable[[float], None]  # fraction of the task that is done
-
 
 @dataclass(frozen=True)
 class TableTask:
@@ -50,6 +49,30 @@ class TableTask:
     def __str__(self) -> str:
         flows = ", ".join(map(str, self.flows))
         return f"{self.model} on {self.network}, flow{'s' if len(self.flows) > 1 else ''} {flows}"
+
+    def is_done(self, work: Path) -> bool:
+        return is_done(self, work)
+
+    def inputs(self) -> dict[str, Any]:
+        network = find_network(self.network)
+        known = {flow: identity(network, self.model, flow, self.clearance) for flow in self.flows}
+        return {f"flow {flow}: {name}": value for flow, each in known.items() for name, value in each.items()}
+
+    def checkpoints(self, work: Path) -> list[Path]:
+        if not self.model.startswith(f"{TINYLIGHT}."):
+            return []
+        if _is_planned(self.model, self.network):
+            return [_checkpoint(self, work, str(flow)) for flow in self.flows]
+        return [_checkpoint(self, work, f"{self.flows[0]}-{self.flows[-1]}")]
+
+    def run(self, work: Path, report: OnFraction) -> None:
+        run_task(self, work, report)
+
+
+def _checkpoint(task: TableTask, work: Path, flows: str) -> Path:
+    """flows: 3, or 0-4 of flows that train together."""
+    name = f"flow{'s' if '-' in flows else ''}_{flows}.checkpoint"
+    return cell_file(work, task.network, task.model, task.flows[0]).with_name(name)
 
 
 def table_models() -> list[str]:
@@ -207,8 +230,7 @@ def _tinylight(task: TableTask, network: Network, work: Path, report: OnFraction
     def report_progress(state: TrainingProgress) -> None:
         report(state.done_episodes / state.total_episodes)
 
-    flows = f"{task.flows[0]}-{task.flows[-1]}"
-    checkpoint = cell_file(work, task.network, task.model, task.flows[0]).with_name(f"flows_{flows}.checkpoint")
+    (checkpoint,) = task.checkpoints(work)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     with settings_named(_settings_name(task.model)):
         policies = train_policies(
@@ -236,12 +258,11 @@ def _planned(
     from model.train.planned_policy import PlannedSettings, plan_policy
 
     outcomes = {}
-    for number, flow in enumerate(task.flows):
+    for number, (flow, checkpoint) in enumerate(zip(task.flows, task.checkpoints(work), strict=True)):
 
         def report_progress(state: Progress, number: int = number) -> None:
             report((number + state.done_episodes / state.total_episodes) / len(task.flows))
 
-        checkpoint = cell_file(work, task.network, task.model, flow).with_suffix(".checkpoint")
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         with settings_named(_settings_name(task.model)):
             policy = plan_policy(

@@ -42,6 +42,18 @@ KernelOption = Annotated[
         "(smallest), portable C. Default: unrolled where it fits the flash, else table.",
     ),
 ]
+ProcessesOption = Annotated[
+    int | None, typer.Option("--processes", metavar="N", min=1, help="Jobs at once on this machine. Default: one a core.")
+]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="auto|HOST:PORT",
+        help="Run the jobs on a Ray cluster that this machine is a node of (extra `cluster`), with the same results. auto: the "
+        "one that runs here, or else Ray on this machine alone.",
+    ),
+]
 IntersectionOption = Annotated[
     str | None,
     typer.Option(

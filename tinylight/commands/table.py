@@ -2,32 +2,22 @@
 
 import shlex
 import sys
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskID,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
 from streetflow.errors import InputError
 from streetflow.files import require_folder
 from streetflow.near import or_else
-from tinylight.console import progress_bar, require_writable, say, show
+from tinylight.commands.jobs import require_place, run_with_bar
+from tinylight.commands.options import ClusterOption, ProcessesOption
+from tinylight.console import require_writable, say, show
 
 if TYPE_CHECKING:
     from model.report.compare import Pair, Row
-    from model.report.run import TableProgress
-    from model.report.tasks import TableTask
     from streetflow.control.measures import Summary
 
 
@@ -68,7 +58,8 @@ def table(
             metavar="LABEL", help="Row that the others are compared with, flow by flow. Default: TinyLight's integers."
         ),
     ] = None,
-    processes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Default: one a core.")] = None,
+    processes: ProcessesOption = None,
+    cluster: ClusterOption = None,
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Run nothing: show and write what the work folder holds so far.")
     ] = False,
@@ -87,6 +78,7 @@ def table(
     names = _network_names(networks)
     require_flow_list(flows)
     require_clearance(clearance)
+    require_place(processes, cluster)
     if reference is not None:
         _require_row(reference, row_labels(chosen_models))
     require_folder(work)
@@ -98,7 +90,7 @@ def table(
     if reference is not None:
         _require_row(reference, row_labels(task.model for task in tasks))
     if not report_only:
-        _run(tasks, work, processes)
+        run_with_bar("table", tasks, work, processes, cluster)
     cells = planned_cells(tasks, work)
     if not cells:
         raise InputError(work, "", "holds no finished run of this table")
@@ -116,28 +108,6 @@ def table(
     say(f"written: {stem}.csv, .json, .md")
 
 
-def _run(tasks: list["TableTask"], work: Path, processes: int | None) -> None:
-    from model.report.run import run_tasks
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[end]}"),
-    )
-    with progress_bar(*columns) as bar:
-        task = bar.add_task("table", total=None, end="")
-
-        def on_progress(state: "TableProgress") -> None:
-            bar.update(task, completed=state.done_units, total=state.total_units, end=_expected_end(bar, task))
-            if state.finished is not None and not state.found:
-                bar.console.print(f"{state.finished}: {state.wall_s:.1f} s", style="dim", highlight=False)
-
-        run_tasks(tasks, work, processes=processes, progress=on_progress)
-
-
 def _require_row(reference: str, labels: list[str]) -> None:
     if reference not in labels:
         raise InputError("--reference", "", f"no row {reference!r}{or_else(reference, dict.fromkeys(labels))}")
@@ -150,12 +120,6 @@ def _network_names(text: str) -> list[str]:
     if "" in names:
         raise InputError("--networks", "", f"{text!r} leaves a name empty")
     return list(dict.fromkeys(names))
-
-
-def _expected_end(bar: Progress, task: TaskID) -> str:
-    """Clock time of the expected end; empty until a rate is known."""
-    rest_s = bar.tasks[task].time_remaining
-    return "" if rest_s is None else f"expected end {datetime.now() + timedelta(seconds=rest_s):%H:%M:%S}"
 
 
 def _shown(rows: list["Row"]) -> Table:
