@@ -219,7 +219,7 @@ def _work(
     """A job on its node; returns its results."""
     place.enter()
     report_input_warnings(lambda text: mailbox.put.remote(_News(number, attempt, None, {}, text)))
-    _require_same(job, inputs)
+    require_same(job, inputs)
     with tempfile.TemporaryDirectory(prefix="tinylight-job-") as name:
         folder = Path(name)
         _write(checkpoints, folder)
@@ -245,7 +245,7 @@ def _reporter(job: Job, folder: Path, tell: Callable[[float, Files], Any]) -> On
     return report
 
 
-def _require_same(job: Job, inputs: Mapping[str, Any]) -> None:
+def require_same(job: Job, inputs: Mapping[str, Any]) -> None:
     """InputError unless this node would make the same results as the machine that asks."""
     node = f"node {socket.gethostname()}"
     try:
@@ -263,7 +263,7 @@ def _read(folder: Path, files: Sequence[Path]) -> Files:
 
 def _write(files: Files, folder: Path) -> None:
     """Those that say that the others are there come last."""
-    for name in sorted(files, key=lambda name: Path(name).suffixes == [".json"]):
+    for name in sorted(files, key=lambda name: name.endswith(".json") and not name.endswith(".policy.json")):
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, files[name])

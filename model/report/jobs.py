@@ -14,7 +14,7 @@ REPORT_EVERY_S = 0.5  # a running job doesn't report more often
 class Job(Protocol):
     """A piece of work whose results are files of a work folder. It can be pickled, and ``str`` names it.
 
-    Of its results a file NAME.json without a further suffix is written last: where it is, the others are, too.
+    Of its results a NAME.json that is no NAME.policy.json is written last: where it is, the others are, too.
     """
 
     @property

@@ -322,10 +322,15 @@ def _work_units(model: str, network: Network, n_intersections: int) -> float:
     if not _learns(model):
         return decisions
     if model.startswith(f"{TINYLIGHT}."):
-        settings = tinylight_settings(_settings_name(model), network.name)
-        if settings.method == "planned":
-            plan = settings.plan_config()
-            return decisions * PLANNED_STEP_WORK * plan.rounds * plan.episodes_a_round
-        episodes = settings.config().search_episodes + settings.config().refine_episodes
-        return decisions * TRAINING_STEP_WORK * episodes * settings.replicas
+        return training_units(tinylight_settings(_settings_name(model), network.name), network, n_intersections)
     return decisions * TRAINING_STEP_WORK * 64
+
+
+def training_units(settings: TinyLightSettings, network: Network, n_intersections: int) -> float:
+    """The same of one training of TinyLight."""
+    decisions = network.horizon_s / network.decision_interval_s * n_intersections
+    if settings.method == "planned":
+        plan = settings.plan_config()
+        return decisions * PLANNED_STEP_WORK * plan.rounds * plan.episodes_a_round
+    config = settings.config()
+    return decisions * TRAINING_STEP_WORK * (config.search_episodes + config.refine_episodes) * settings.replicas

@@ -2,7 +2,7 @@
 
 import ast
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +11,10 @@ import typer
 
 from streetflow.errors import InputError, fields_from
 from streetflow.near import or_else
-from tinylight.commands.options import JsonOption, NetworkOption
+from tinylight.commands.options import ClusterOption, JsonOption, ProcessesOption, require_alone
 from tinylight.commands.train_planned import train_by_planning
 from tinylight.commands.train_result import show_policy
+from tinylight.commands.train_sweep import train_on_cluster, train_sweep
 from tinylight.console import progress_bar, require_writable, say
 
 if TYPE_CHECKING:
@@ -23,16 +24,25 @@ DEVICES = ("cpu", "cuda")
 DQN, PLANNED = METHODS = ("dqn", "planned")
 PLANNED_OPTIONS = (
     *("network", "out", "model", "method", "flow", "seed", "features", "clearance", "kept_features", "max_parameters"),
-    *("share", "settings", "log", "tensorboard", "json_file"),
+    *("share", "settings", "log", "tensorboard", "json_file", "cluster"),
 )
+LOCAL_OPTIONS = ("log", "tensorboard", "device", "threads", "model")
 BASELINE_OPTIONS = ("network", "out", "model", "flow", "seed", "clearance")
 TINYLIGHT = "TinyLight"
 
 
 def train(
     context: typer.Context,
-    network: NetworkOption,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Policy file to write.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Policy file to write; with --sweep a folder.")],
+    network: Annotated[
+        str | None,
+        typer.Option(
+            "--network",
+            metavar="NAME",
+            help="Road network, by a name that `tinylight networks` lists. Needed without --sweep.",
+            show_default=False,
+        ),
+    ] = None,
     model: Annotated[
         str,
         typer.Option(
@@ -141,6 +151,16 @@ def train(
         typer.Option(metavar="FOLDER", help="Write the same for TensorBoard, while it trains: a folder for each seed."),
     ] = None,
     json_file: JsonOption = None,
+    sweep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Train all points of a grid, or points drawn at random, over settings, networks and seeds, as a TOML or JSON "
+            "file says; with --out, --processes and --cluster alone.",
+        ),
+    ] = None,
+    processes: ProcessesOption = None,
+    cluster: ClusterOption = None,
 ) -> None:
     """Train a policy: search the super-graph, prune it to a few features and one component a layer, refine, quantise.
 
@@ -162,6 +182,18 @@ def train(
     from streetflow.control.features import feature_list, resolve_features
     from streetflow.networks.catalogue import find_network, parse_flows, require_flow_list
 
+    if sweep is not None:
+        require_alone(context, "sweep", "out", "processes", "cluster")
+        train_sweep(sweep, out, processes, cluster)
+        return
+    if processes is not None:
+        raise InputError("--processes", "", "is for the jobs of --sweep; a single training takes --threads")
+    if network is None:
+        raise InputError("--network", "", "is missing; see tinylight train --help")
+    if cluster is not None:
+        _require_options(
+            context, set(context.params) - {*LOCAL_OPTIONS}, "a node trains with --cluster, which doesn't take this"
+        )
     if device not in DEVICES:
         raise InputError("--device", "", f"unknown device {device!r}{or_else(device, DEVICES)}")
     if device == "cuda" and not torch.cuda.is_available():
@@ -176,6 +208,11 @@ def train(
         sizes = {"kept_features": kept_features, "max_parameters": max_parameters}
         given: dict[str, Any] = {name: size for name, size in sizes.items() if size is not None} | {"share": share}
         given |= _changes(settings or [], PlanConfig)
+        if cluster is not None:
+            own = {"network": network, "flow": flow, "seed": seed, "method": method, "clearance": clearance}
+            own |= {"features": features} if features is not None else {}
+            train_on_cluster(own | given, out, cluster, json_file)
+            return
         logs = {"log": log, "tensorboard": tensorboard, "json_file": json_file}
         train_by_planning(network, flow, seed, out, features=features, clearance=clearance, config=given, **logs)
         return
@@ -214,6 +251,17 @@ def train(
         return
     if also_flows and "also_flows" not in changes:
         config = replace(config, also_flows=tuple(parse_flows(also_flows, len(found.flow_files), "also_flows")))
+    if cluster is not None:
+        own = {
+            "network": network,
+            "flow": flow,
+            "seed": seed,
+            "features": features,
+            "clearance": clearance,
+            "replicas": replicas,
+        }
+        train_on_cluster(own | dataclasses.asdict(config), out, cluster, json_file)
+        return
     resume_from = checkpoint if checkpoint.is_file() else None
     rows: list[EpisodeRow] = []
 
@@ -270,7 +318,7 @@ def _require_baseline(model: str, context: typer.Context) -> None:
     _require_options(context, BASELINE_OPTIONS, "a baseline has the paper's settings and doesn't take this")
 
 
-def _require_options(context: typer.Context, allowed: Sequence[str], fault: str) -> None:
+def _require_options(context: typer.Context, allowed: Collection[str], fault: str) -> None:
     """InputError for an option on the command line that isn't among the allowed ones."""
     for option in context.command.params:
         source = context.get_parameter_source(option.name or "")
