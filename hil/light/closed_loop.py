@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from hil.light.loops import Loops
 from hil.light.told import record_of
 from hil.loop.closed_loop import DecisionRecord, Expected, LoopResult, Seat, decide
 from hil.loop.edges import Edge
-from model.policy.agent import PolicyAgent
+from model.policy.agent import Inference, PolicyAgent
 from model.policy.file import Policy
 from streetflow.control.environment import Environment
 from streetflow.control.features import resolve_features
@@ -40,14 +41,22 @@ class LightResult(LoopResult):
     """Decisions that the chip should have told, and didn't."""
 
 
+class Decider(Protocol):
+    """What the chips are asked, and what they should answer."""
+
+    def reset(self, environment: Environment) -> None: ...
+
+    def infer(self, observation: NDArray[np.int32]) -> list[Inference]: ...
+
+
 class _Run:
     def __init__(
-        self, environment: Environment, policy: Policy, crossings: Sequence[Crossing], seats: Sequence[Seat], policy_file: str
+        self, environment: Environment, decider: Decider, crossings: Sequence[Crossing], seats: Sequence[Seat]
     ) -> None:
         self.environment, self.crossings, self.seats = environment, crossings, seats
         self.engine, self.result = environment.engine, LightResult()
         environment.reset()
-        self._agent = PolicyAgent(policy, integer=True, source=policy_file)
+        self._agent = decider
         self._agent.reset(environment)
         self._observer = Observer(environment.intersections, resolve_features(environment.feature_names), self.engine)
         lanes = sorted({lane for each in crossings for lane in each.lanes})
@@ -129,6 +138,7 @@ def run_light_loop(
     seats: Sequence[Seat] = (),
     *,
     policy_file: str = "policy",
+    decider: Decider | None = None,
     on_decision: Callable[[int], None] | None = None,
 ) -> LightResult:
     """One episode with chips that have come to their first green. Their lamps rule, whoever decides.
@@ -139,9 +149,10 @@ def run_light_loop(
         crossings: one for each of the environment's lights, started.
         seats: mode ``light``: a link for each; none: the chips decide alone, and tell.
         policy_file: its name, for errors.
+        decider: mode ``light``: decides in the policy's place; None: the policy, by numpy.
         on_decision: called with the number of decisions so far, for progress.
     """
-    run = _Run(environment, policy, crossings, seats, policy_file)
+    run = _Run(environment, decider or PolicyAgent(policy, integer=True, source=policy_file), crossings, seats)
     meter, interval_s = ThroughputMeter(), environment.decision_interval_s
     for decision in range(environment.n_decisions):
         begin_s = decision * interval_s

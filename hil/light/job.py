@@ -26,7 +26,7 @@ from hil.loop.lamp_faults import check_groups
 from hil.loop.verdict import Verdict
 from hil.wire.link import Link
 from hil.wire.probe import handshake_fault
-from model.policy.agent import PolicyAgent, check_policy_fits
+from model.policy.agent import check_policy_fits
 from model.policy.file import Policy, load_policy, save_policy
 from streetflow.control.controllers import run
 from streetflow.control.environment import Environment
@@ -153,7 +153,7 @@ def _play(light: LightRun, environment: Environment, say: OnProgress) -> None:
     what = f"{job.network.name}, the chip {'drives the lamps' if seats else 'alone'}"
     light.result = run_light_loop(
         environment, light.policy, crossings, seats, policy_file=str(job.policy_file),
-        on_decision=lambda made: say(what, made, environment.n_decisions),
+        decider=job.decider(light.policy, crossings), on_decision=lambda made: say(what, made, environment.n_decisions),
     )  # fmt: skip
     for crossing in crossings:
         crossing.finish()
@@ -163,7 +163,7 @@ def _play(light: LightRun, environment: Environment, say: OnProgress) -> None:
 def true_counts(job: Job, policy: Policy) -> LoopResult:
     """The same policy by numpy, with true counts and the same clearances: what the traffic is measured against."""
     environment = job.environment(policy)
-    run(environment, PolicyAgent(policy, integer=True, source=str(job.policy_file)))
+    run(environment, job.controller(policy))
     return LoopResult(
         average_travel_time_s=environment.average_travel_time_s(), throughput_veh_per_min=environment.throughput_veh_per_min()
     )

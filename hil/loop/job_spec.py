@@ -1,15 +1,18 @@
 """The job as it is asked for: which network's flow is decided by which policy, on which board, how."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hil.boards import require_board
 from hil.build.firmware import Target
 from hil.loop.job_settings import JobSettings
 from hil.wire.expected_firmware import Setting
 from model import pretrained_policy
-from model.policy.agent import kept_features
+from model.policy.agent import PolicyAgent, kept_features
 from model.policy.file import Policy, load_policy
+from streetflow.control.controllers import Controller
 from streetflow.control.environment import Environment
 from streetflow.errors import FieldError
 from streetflow.networks.catalogue import Network, find_network
@@ -54,6 +57,14 @@ class Job(JobSettings):
             clearance=self.clearance or (policy.clearance if self.mode == "answer" else "computed"),
             min_green_s=self.min_green_s,
         )
+
+    def controller(self, policy: Policy) -> Controller:
+        """What decides where no chip does: the policy, in the chip's integers."""
+        return PolicyAgent(policy, integer=True, source=str(self.policy_file))
+
+    def decider(self, policy: Policy, crossings: Sequence[Any]) -> Any:
+        """What decides in the policy's place in mode ``light``; None: the policy. See `hil.light.host_agent`."""
+        return None
 
 
 def trained_policy(network: str, mode: str = "answer") -> Path:

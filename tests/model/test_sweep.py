@@ -17,6 +17,7 @@ from model.report.sweep_table import SweepRow, setting_rows, sweep_rows
 from streetflow.errors import InputError
 from tests.helpers.page_code import code_blocks, commands
 from tests.helpers.run_cli import tinylight
+from tests.helpers.short_network import SHORT, write_short_crossing
 
 PAGE = "cluster.md"
 GRID, DRAWN = code_blocks(PAGE, "toml")
@@ -25,6 +26,8 @@ GRID, DRAWN = code_blocks(PAGE, "toml")
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    write_short_crossing(tmp_path / "data", 400, flows=3)
+    monkeypatch.setenv("TINYLIGHT_DATA", str(tmp_path / "data"))
 
 
 def written(text: str, name: str = "sweep.toml") -> Path:
@@ -37,7 +40,7 @@ def test_the_page_does_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("model.report.cluster.find_spec", lambda _name: object())
     shorter = GRID.replace("search_episodes = 4", "search_episodes = 1").replace("refine_episodes = 8", "refine_episodes = 1")
     assert shorter != GRID
-    written(shorter.replace("seed = [0, 1]", "seed = [0]"))
+    written(shorter.replace("seed = [0, 1]", "seed = [0]").replace('"crossing"', f'"{SHORT}"'))
     sweep, table, again = commands(PAGE)
     assert tinylight(*sweep, "--processes", "1") == 0
     kept = {file: file.stat().st_mtime_ns for file in Path("sweep").glob("*.policy.json")}
@@ -54,7 +57,7 @@ def test_the_page_does_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
         assert policy.sha256 == row["policy_sha256"] and policy.provenance.settings["double_q"] == setting["point"]["double_q"]
         assert policy.measured[0].integer_average_travel_time_s == float(row["integer_s"]) == setting["integer_s"]["mean"]
         held_out = [run.integer_average_travel_time_s for run in policy.measured[1:]]
-        assert float(row["held_out_s"]) == pytest.approx(sum(held_out) / len(held_out)) and len(held_out) == 9
+        assert float(row["held_out_s"]) == pytest.approx(sum(held_out) / len(held_out)) and len(held_out) == 2
 
 
 def test_drawn_points_meet_the_whole_grid_and_are_the_same_each_time() -> None:
@@ -90,7 +93,7 @@ def test_settings_are_means_over_seeds() -> None:
 def test_planned_trainings_too_and_a_result_of_other_inputs_is_made_again() -> None:
     small = {"rounds": 1, "search_rounds": 1, "own": 1, "varied": 0, "horizon": 1, "planned_share": 0.1, "judged": 0}
     small |= {"search_steps": 2, "refine_steps": 2, "last_steps": 2}
-    found = Sweep(written(json.dumps({"fixed": {"network": "crossing", "method": "planned"} | small}), "sweep.json"))
+    found = Sweep(written(json.dumps({"fixed": {"network": SHORT, "method": "planned"} | small}), "sweep.json"))
     (training,) = found.trainings
     training.run(Path(), lambda _fraction: None)
     assert training.is_done(Path()) and not list(Path().glob("*.checkpoint"))

@@ -1,5 +1,8 @@
 """`tinylight hil`: traffic with the chip in the loop, judged."""
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,6 +51,13 @@ def hil(
     policy: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Policy file. Default: the trained policy that comes with the network."),
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|module:Class",
+            help="With --mode light: a rule or an agent of your own decides on the host, the chip's shell drives the lamps.",
+        ),
     ] = None,
     engine: EngineOption = "builtin",
     f_cpu: Annotated[int, typer.Option("--f-cpu", metavar="HZ", help="Clock of the chip.")] = 16_000_000,
@@ -179,7 +189,11 @@ def hil(
             raise InputError("--board", "", f"{board} are several boards: add --boards per-intersection")
         _require_possible(settings, vcd, record, events)
         require_writable(json_file, record, vcd, events, report)
-        jobs = _jobs(settings, network, flow, policy, {"--record": record, "--vcd": vcd, "--events": events})
+        if agent is not None:
+            _require_agent(agent, mode, policy, report)
+            jobs = _agent_jobs(agent, settings, network, flow)
+        else:
+            jobs = _jobs(settings, network, flow, policy, {"--record": record, "--vcd": vcd, "--events": events})
         runs = _run_all(jobs, record, vcd) if mode == "answer" else _run_lights(jobs, vcd, events)
     verdicts, sections = [], []
     for job, verdict in runs:
@@ -216,6 +230,29 @@ def _require_possible(settings: "JobSettings", vcd: Path | None, record: Path | 
         raise InputError("--events", "", "a chip that only answers tells none: --mode light or alone")
     if record is not None and settings.mode != "answer":
         raise InputError("--record", "", "keeps requests and answers: --mode answer")
+
+
+def _require_agent(agent: str, mode: str, policy: Path | None, report: Path | None) -> None:
+    """InputError for an agent that there isn't, and for options that have no meaning with one."""
+    from model.evaluate import require_agent
+
+    if mode != "light":
+        raise InputError("--agent", "", "decides on the host, and the chip drives the lamps: --mode light")
+    for option, value in (("--policy", policy), ("--report", report)):
+        if value is not None:
+            raise InputError(option, "", "is for a policy that the chip decides by: leave it out with --agent")
+    require_agent(agent)
+
+
+def _agent_jobs(agent: str, settings: "JobSettings", network: list[str] | None, flow: int) -> list["Job"]:
+    """The jobs that an agent decides; the files that they need go with the process."""
+    from hil.light.host_agent import AgentJob
+
+    if not network:
+        raise InputError("--network", "", "is needed with --agent")
+    folder = Path(tempfile.mkdtemp(prefix="tinylight-agent-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return [AgentJob.deciding(agent, name, flow, folder, **vars(settings)) for name in network]
 
 
 def _jobs(
