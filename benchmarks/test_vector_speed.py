@@ -95,7 +95,7 @@ def our_single_on_sumo(network: Network) -> Any:
 def sumo_rl(network: Network) -> Any:
     """With libsumo, its fastest way, and its own observation and reward."""
     os.environ.setdefault("SUMO_HOME", str(SCENARIO.parent))  # it asks for one, and needs nothing there with libsumo
-    os.environ["LIBSUMO_AS_TRACI"] = "1"
+    os.environ["LIBSUMO_AS_TRACI"] = "quiet"
     module = pytest.importorskip("sumo_rl", reason="sumo-rl is not installed (pip install sumo-rl sumolib)")
     files = [str(SCENARIO.with_name(f"cologne1.{kind}.xml")) for kind in ("net", "rou")]
     return module.SumoEnvironment(
@@ -105,10 +105,10 @@ def sumo_rl(network: Network) -> Any:
 
 
 ON_COLOGNE: dict[str, tuple[Callable[[Network], Any], int]] = {
+    "sumo-rl": (sumo_rl, 1),  # the first, as it is the one that says how libsumo is imported
     "vector": (our_vector, COLOGNE_ENVIRONMENTS),
     "one environment": (our_single, 1),
     "one environment on SUMO": (our_single_on_sumo, 1),
-    "sumo-rl": (sumo_rl, 1),
 }
 
 

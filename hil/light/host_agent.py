@@ -81,6 +81,10 @@ class AgentJob(Job):
             decision_interval_s=policy.decision_interval_s,
         )
 
+    @property
+    def decided_by(self) -> dict[str, str]:
+        return {"agent": self.agent}
+
     def controller(self, policy: Policy) -> Controller:
         return self.agent_controller
 

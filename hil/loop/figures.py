@@ -51,7 +51,7 @@ def provenance_of(job: Job, policy: Policy, seed: int, board: str, kernel: str) 
         "logits": job.logits,
         "boards": job.boards,
         "firmware_commit": firmware_commit(SOURCES),
-        "policy_file": str(job.policy_file),
+        **job.decided_by,
         "policy_sha256": policy.sha256,
         "network": job.network.name,
         "roadnet_sha256": file_sha256(job.network.roadnet_file),

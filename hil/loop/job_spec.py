@@ -58,6 +58,11 @@ class Job(JobSettings):
             min_green_s=self.min_green_s,
         )
 
+    @property
+    def decided_by(self) -> dict[str, str]:
+        """What decides, as the provenance names it."""
+        return {"policy_file": str(self.policy_file)}
+
     def controller(self, policy: Policy) -> Controller:
         """What decides where no chip does: the policy, in the chip's integers."""
         return PolicyAgent(policy, integer=True, source=str(self.policy_file))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from model import pretrained_policy
 from model.evaluate import evaluate
 from model.report.tasks import expand_models, is_done, plan, run_task
 from streetflow.control.own_agent import offered_agents
@@ -47,6 +48,8 @@ def test_the_page_does_what_it_says(capsys: pytest.CaptureFixture[str], monkeypa
     monkeypatch.setenv("COLUMNS", "200")
     Path("my_agent.py").write_text(GOOD)
     for arguments in commands(PAGE):
+        if arguments[0] == "hil":
+            continue  # test_the_pages_agent_decides_for_the_lamps
         extra = {"evaluate": ("--json", "rows.json"), "table": ("--processes", "1")}
         assert tinylight(*arguments, *extra.get(arguments[0], ())) == 0, capsys.readouterr().err
     rows = json.loads(Path("rows.json").read_text())
@@ -90,6 +93,45 @@ def test_an_installed_package_offers_agents_by_name(tmp_path: Path, capsys: pyte
     assert by_name.average_travel_time_s == by_class.average_travel_time_s
     assert tinylight("evaluate", "--network", "crossing", "--agent", "clevr") == 2
     assert "did you mean clever?" in capsys.readouterr().err
+
+
+@pytest.mark.hil
+def test_the_pages_agent_decides_for_the_lamps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The chip gets each wish, the shell's lamps are judged, and the agent knows what they show."""
+    write_short_crossing(tmp_path / "data", 160)
+    monkeypatch.setenv("TINYLIGHT_DATA", str(tmp_path / "data"))
+    told = "print(self.environment.time_s, self.environment.current_action[0], actions[0], file=open('seen.txt', 'a'))"
+    Path("my_agent.py").write_text(GOOD.replace("        return np.array", f"        {told}\n        return np.array"))
+    (hil,) = (arguments for arguments in commands(PAGE) if arguments[0] == "hil")
+    command = [SHORT if word == "crossing" else word for word in hil]
+    assert tinylight(*command, "--json", "verdict.json") == 0
+    (run,) = json.loads(Path("verdict.json").read_text())["runs"]
+    outcomes = {check["name"]: check["outcome"] for check in run["checks"]}
+    assert outcomes["lamps"] == outcomes["decisions"] == outcomes["latency"] == "pass"
+    assert run["provenance"]["agent"] == "my_agent:MyAgent"
+    lines = [tuple(map(int, line.split())) for line in Path("seen.txt").read_text().splitlines()]
+    live, simulated = lines[:8], lines[8:]  # in the loop; then the same agent with simulated lights
+    assert [second for second, _, _ in live] == list(range(0, 160, 20))
+    wishes = [wish for _, _, wish in live]
+    assert len(set(wishes)) > 1 and [shown for _, shown, _ in live[1:]] == wishes[:-1]
+    assert live == simulated
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--agent", "MaxPressure"], "--agent: decides on the host, and the chip drives the lamps: --mode light"),
+        (["--agent", "MaxPresure", "--mode", "light"], "did you mean MaxPressure"),
+        (["--agent", "MaxPressure", "--mode", "light"], "--network: is needed with --agent"),
+        (["--agent", "MaxPressure", "--mode", "light", "--report", "x.html"], "--report: is for a policy that the chip"),
+        (["--agent", "p.json", "--mode", "light", "--network", "crossing"], "which the chip itself decides by"),
+    ],
+)
+def test_agents_that_cannot_decide_for_lamps(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.json").write_bytes(pretrained_policy("crossing").read_bytes())
+    assert tinylight("hil", *options) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
 
 
 FAULTS = {
