@@ -6,7 +6,7 @@ keep in step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,6 +83,8 @@ class CrossingBench(SimavrBoard):
         self._bench: Any = None
         self._unread = bytearray()
         self.tells_heartbeats = False
+        self.line_is_cut = False
+        """Whether nothing passes the serial line, in either direction."""
 
     def _wire_up(self) -> None:
         library = self._library
@@ -138,8 +140,13 @@ class CrossingBench(SimavrBoard):
     def has_monitor(self) -> bool:
         return self._monitor_elf is not None
 
+    def write(self, data: bytes) -> None:
+        super().write(b"" if self.line_is_cut else data)
+
     def read(self, deadline_us: float) -> bytes:
         data = super().read(deadline_us)
+        while self.line_is_cut and data:
+            data = super().read(deadline_us)
         self._unread += data
         return data
 
@@ -149,7 +156,7 @@ class CrossingBench(SimavrBoard):
         self._unread = bytearray()
         while count := self._library.tl_read(sim, 0, self._buffer, len(self._buffer)):
             data += self._ffi.buffer(self._buffer, count)[:]
-        return bytes(data)
+        return b"" if self.line_is_cut else bytes(data)
 
     def execute_all(self) -> None:
         """From now on all that the monitor does is executed, also what it has done before from the same state."""
@@ -169,6 +176,16 @@ class CrossingBench(SimavrBoard):
         """The monitor's power goes and comes."""
         self._library.tl_scramble_ram(self._monitor, seed)
         self._library.tl_reset(self._monitor, self._library.TL_POWER_ON)
+
+    @property
+    def symbols(self) -> Mapping[str, int]:
+        """The controller's firmware: names, and their addresses."""
+        return self._image.symbols
+
+    def change_flash(self, flips: Mapping[int, int]) -> None:
+        """Flips bits of the controller's flash as it runs: of which byte, and which of them; for good."""
+        content = {begin + n: byte for begin, chunk in self._image.chunks for n, byte in enumerate(chunk)}
+        self._load([(place, bytes([content[place] ^ bits])) for place, bits in flips.items()])
 
     def eeprom(self) -> bytes:
         """What the controller's EEPROM holds."""

@@ -110,6 +110,11 @@ class _Run:
     def judge_told(self, policy: Policy) -> None:
         """Mode ``alone``: what the chips have told of their decisions, against numpy on the same values and the engine's."""
         for number, crossing in enumerate(self.crossings):
+            if crossing.chip_faults.done:  # it may have begun to count anew, and its line may have been cut
+                self.result.records += [
+                    record_of(policy.intersections[number], crossing, each) for each in crossing.told.decisions
+                ]
+                continue
             told = {each.number: each for each in crossing.told.decisions}
             for decision, truth in enumerate(self._truth):
                 if (found := told.get(decision)) is None:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hil.boards.bench import Change, CrossingBench, Given, Into, Seen
+from hil.light.chip_faults import RESTARTS, ChipFaults
 from hil.light.lamps import GREEN, LampJudge, is_flashing, lamps_of
 from hil.light.pedestrians import PRESS_S, Pedestrians
 from hil.loop.detector_faults import DetectorFaultSpec, FaultyLoops
 from hil.loop.edges import Edge
+from hil.loop.fault_spec import FaultSpec
 from hil.loop.lamp_faults import LampFault
 from hil.wire.events import DECISION, EVENT, Decision, Event, decode_unasked
 from hil.wire.protocol import FrameError, FrameSplitter, decode_frame
@@ -64,11 +66,14 @@ class Crossing:
         self._sequence: int | None = None
         self._to_come: list[Given] = []
         self._opened_s: list[float] = []
+        self.chip_faults = ChipFaults(bench)
 
-    def disturb(self, detectors: DetectorFaultSpec | None, lamps: Sequence[LampFault]) -> None:
+    def disturb(self, detectors: DetectorFaultSpec | None, lamps: Sequence[LampFault], chip: FaultSpec | None = None) -> None:
         """From the traffic's beginning on: to be called after `start`."""
         self._loops = FaultyLoops(detectors, 2 * len(self.lanes))
         self._feed([given for fault in lamps for given in fault.inputs(self.start_us)])
+        if chip is not None:
+            self.chip_faults = ChipFaults(self.bench, chip.script, chip.seed)
 
     def let_walk(self, pedestrians: Pedestrians) -> None:
         self._pedestrians = pedestrians
@@ -96,6 +101,16 @@ class Crossing:
 
     def run(self, time_s: float) -> None:
         """Until so long after the traffic's beginning."""
+        while self.chip_faults.next_s <= time_s:
+            self._run(self.chip_faults.next_s)
+            strike = self.chip_faults.strike()
+            if strike.kind in RESTARTS:
+                self.judge.restart(strike.at_us)
+                self._sequence = None
+                self._splitter.clear()
+        self._run(time_s)
+
+    def _run(self, time_s: float) -> None:
         until_us = self.start_us + time_s * 1e6
         self._feed_until(until_us)
         self._take(self.bench.run(until_us), judged=True)

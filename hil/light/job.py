@@ -61,12 +61,13 @@ def run_light(job: Job, *, progress: OnProgress | None = None, keeps_all: bool =
     say = progress or (lambda what, made, total: None)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tinylight-")))
-        documents = light_documents(job.network, job.flow)
+        documents = light.documents = light_documents(job.network, job.flow)
         for number, plan in enumerate(plans_of(job)):
             say(f"building firmware {number + 1} of {len(policy.intersections)}", 0, environment.n_decisions)
             bench = _bench(light, plan, documents[number] | plan_document(plan), folder)
             crossing = Crossing(number, plan, lanes_of(environment, policy, number, plan), stack.enter_context(bench))
             crossing.keeps_all = keeps_all
+            crossing.bench.tells_heartbeats = bool(job.monitor and (job.lamp_faults or job.faults))
             light.crossings.append(crossing)
         _play(light, environment, say)
         verdict = light_verdict(light)
@@ -146,7 +147,7 @@ def _play(light: LightRun, environment: Environment, say: OnProgress) -> None:
         except NoStartError as fault:
             light.fault = str(fault)
             return
-        crossing.disturb(job.detector_faults, job.lamp_faults)
+        crossing.disturb(job.detector_faults, job.lamp_faults, job.faults)
         if job.pedestrians:
             crossing.let_walk(Pedestrians(crossing.plan, job.pedestrians, seed=environment.seed + crossing.number))
     seats: Sequence[Seat] = [Seat(link, 0) for link in light.links] if job.mode == "light" else ()

@@ -13,6 +13,7 @@ from streetflow.control.signal_groups import SignalPlan
 
 DARK, RED, YELLOW, GREEN, SEVERAL = "dark", "red", "yellow", "green", "several"
 TICK_US = 10_000.0
+START_US = 11e6  # flashing and all red, after a reset
 ALLOWED = {(RED, GREEN), (GREEN, YELLOW), (YELLOW, RED)}
 _LAMP = {0: DARK, 1: RED, 2: YELLOW, 4: GREEN}
 
@@ -53,12 +54,18 @@ class LampJudge:
         self._green_ended_us = [float("-inf")] * len(plan.groups)  # its yellow began
         self._waiting_us = [float("nan")] * len(plan.groups)
         self._rivals_since_us = [float("nan")] * len(plan.groups)  # a green's: somebody in conflict waits
+        self._restarted_us: float | None = None  # until the first green
 
     def change(self, time_us: float, value: int) -> None:
         """The lines have changed."""
         lamps = lamps_of(value, len(self.plan.groups))
         self.figures.changes += 1
         self._check_conflicts(time_us, lamps)
+        if self._restarted_us is not None:
+            if set(lamps) in ({RED}, {DARK}):
+                self._lamps = lamps
+                return
+            self._check_start(time_us, lamps, self._restarted_us)
         before = self._lamps or [RED] * len(lamps)
         if not self._lamps:
             self._since_us = [time_us - 1e9 if lamp == RED else time_us for lamp in lamps]
@@ -68,8 +75,16 @@ class LampJudge:
                 self._since_us[group] = time_us
         self._lamps = lamps
 
+    def restart(self, time_us: float) -> None:
+        """The controller is made to start anew: from now on it may show all red, and then flash, until the first green of a
+        start. What the register showed stays until then."""
+        self._restarted_us = time_us
+
     def calls(self, time_us: float, called: set[int]) -> None:
-        """Who waits at this moment: groups that a vehicle could leave by and that aren't green."""
+        """Who waits at this moment: groups that a vehicle could leave by and that aren't green. Nobody is served while it
+        starts."""
+        if self._restarted_us is not None:
+            called = set()
         for group, each in enumerate(self.plan.groups):
             green = bool(self._lamps) and self._lamps[group] == GREEN
             if not each.is_served or each.is_always_open or group not in called or green:
@@ -97,6 +112,15 @@ class LampJudge:
             if (a, b) in self.plan.conflicts:
                 self._fault(time_us, f"groups {a} and {b} in conflict: {lamps[a]} and {lamps[b]}")
 
+    def _check_start(self, time_us: float, lamps: list[str], restarted_us: float) -> None:
+        """The first green after a restart: phase 0, once it has flashed and been all red."""
+        green = tuple(group for group, lamp in enumerate(lamps) if lamp == GREEN)
+        if set(lamps) != {RED, GREEN} or green != self.plan.phases[0]:
+            self._fault(time_us, f"after a restart the first to show {', '.join(sorted(set(lamps)))} are the groups {green}")
+        if time_us - restarted_us < START_US - self._late_us:
+            self._fault(time_us, f"the first green comes {(time_us - restarted_us) / 1e6:.3f} s after a restart")
+        self._restarted_us, self._lamps = None, []
+
     def _check_change(self, time_us: float, group: int, old: str, new: str) -> None:
         each, lasted_us = self.plan.groups[group], time_us - self._since_us[group]
         if (old, new) not in ALLOWED:
@@ -122,7 +146,21 @@ class LampJudge:
 
 
 def longest_wait_bound_s(plan: SignalPlan) -> float:
-    """How long a call may wait: its longest red, and then the minimum greens and changes of all phases that may come before."""
+    """How long a call may wait: its longest red, and then a round of all phases."""
+    return plan.longest_red_s + _round_s(plan)
+
+
+def longest_green_bound_s(plan: SignalPlan) -> float:
+    """How long a green may last while somebody in conflict waits: its maximum, and then a round of all phases, which may have
+    to be served before."""
+    return max(group.max_green_s for group in plan.groups) + _round_s(plan)
+
+
+def _round_s(plan: SignalPlan) -> float:
+    """Each phase once: its minimum green, or the walk that goes with it, and the longest change from it."""
     actions = range(len(plan.phases))
     changes_s = [max(plan.change_s(a, b) for b in actions if b != a) for a in actions] if len(plan.phases) > 1 else [0.0]
-    return plan.longest_red_s + sum(plan.least_green_s(a) + change_s for a, change_s in zip(actions, changes_s, strict=True))
+    walks_s = [max(plan.groups[group].walk_and_clearance_s for group in groups) for groups in plan.phases]
+    return sum(
+        max(plan.least_green_s(a), walk_s) + change_s for a, walk_s, change_s in zip(actions, walks_s, changes_s, strict=True)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from hil.build.firmware import Firmware
 from hil.build.footprint import Footprint
@@ -22,6 +23,7 @@ class LightRun:
     policy: Policy
     crossings: list[Crossing] = field(default_factory=list)
     firmwares: list[Firmware] = field(default_factory=list)
+    documents: list[dict[str, Any]] = field(default_factory=list)
     footprint: Footprint | None = None
     links: list[Link] = field(default_factory=list)
     fault: str | None = None

@@ -9,8 +9,10 @@ import numpy as np
 
 from hil.light.closed_loop import LightResult
 from hil.light.crossing import Crossing
-from hil.light.lamps import longest_wait_bound_s
+from hil.light.fault_verdict import check_faults, fault_findings
+from hil.light.lamps import longest_green_bound_s, longest_wait_bound_s
 from hil.light.light_run import LightRun
+from hil.light.monitor_judge import REASONS, TripFinding, judge_monitor
 from hil.loop.closed_loop import LoopResult
 from hil.loop.figures import figures_of, provenance_of
 from hil.loop.job_spec import Job
@@ -21,7 +23,7 @@ from streetflow.networks.catalogue import default_seed
 TRAFFIC_SLACK = 0.05  # of the travel time with true counts
 SENSING_MEAN_VEH = 0.1  # off at a decision, a value, on average
 SENSING_SHARE = 0.99  # of the values within one vehicle
-REASONS = ("fine", "conflict", "dark", "two lamps at once", "short yellow", "no yellow", "heartbeat", "its table")
+FAULTS_OF_LAMPS = "the faults on purpose"
 
 
 def light_verdict(light: LightRun) -> Verdict:
@@ -43,28 +45,31 @@ def light_verdict(light: LightRun) -> Verdict:
         return Verdict([handshake], provenance, figures_of(job, None, None, None, None))
     marks = [crossing.bench.stack_high_water_bytes() for crossing in light.crossings]
     stack_bytes = max((mark for mark in marks if mark is not None), default=None)
+    findings = fault_findings(light) if job.faults is not None else []
     checks = [
         handshake,
-        *([check_latency(light.result, job.budget_s * 1e6)] if job.mode == "light" else []),
+        *([check_latency(light.result, job.budget_s * 1e6, excused=job.faults is not None)] if job.mode == "light" else []),
         check_flash(light.footprint),
         check_ram(light.footprint, stack_bytes),
         check_stack(light.footprint, stack_bytes),
         check_lamps(light.crossings, light.result),
         check_monitor(light),
-        check_sensing(light.result) if job.mode == "alone" else Check("sensing", "not measured", "-", "-", "the host senses"),
-        check_decisions(light.result, excused=job.detector_faults is not None),
+        *([check_faults(light, findings)] if job.faults is not None else []),
+        check_sensing(light.result) if not (why := _unsensed(light)) else Check("sensing", "not measured", "-", "-", why),
+        check_light_decisions(light),
         check_light_traffic(light.result, light.reference, _untold(job)),
     ]
     figures = figures_of(job, light.result, light.reference, light.footprint, stack_bytes)
     if job.mode == "alone":
         figures.pop("latency", None)
-    figures["light"] = _figures(light)
+    figures["light"] = _figures(light) | ({"chip_faults": [asdict(each) for each in findings]} if findings else {})
     return Verdict(checks, provenance, figures, light.result.records, light.footprint)
 
 
 def check_lamps(crossings: Sequence[Crossing], result: LightResult) -> Check:
     """At every change: no conflict, no other way than green, yellow, red; yellow, red clearance and green as long as computed.
-    Nobody waits for longer than the shell promises, and the engine knows every state of the lamps."""
+    Nobody waits for longer than the shell promises, and no green lasts longer while others wait. The engine knows all that the
+    lamps show."""
     limit = "no conflict, all times as computed"
     faults = [f"{crossing.plan.intersection}: {fault}" for crossing in crossings for fault in crossing.judge.figures.faults] + [
         f"no phase of the engine at {mismatch}" for mismatch in result.mismatches
@@ -73,35 +78,65 @@ def check_lamps(crossings: Sequence[Crossing], result: LightResult) -> Check:
         bound_s, waited_s = longest_wait_bound_s(crossing.plan), crossing.judge.figures.longest_wait_s
         if waited_s > bound_s:
             faults.append(f"{crossing.plan.intersection}: somebody waited for {waited_s:.0f} s, {bound_s:.0f} s is the most")
+        bound_s, green_s = longest_green_bound_s(crossing.plan), crossing.judge.figures.longest_green_s
+        if green_s > bound_s:
+            faults.append(
+                f"{crossing.plan.intersection}: a green of {green_s:.0f} s while others wait, {bound_s:.0f} s is the most"
+            )
     changes = sum(crossing.judge.figures.changes for crossing in crossings)
     if not changes:
         return Check("lamps", "fail", "no lamp has changed", limit)
-    longest_s = max(crossing.judge.figures.longest_wait_s for crossing in crossings)
-    detail = faults[0] if faults else f"longest wait for a green {longest_s:.0f} s"
+    wait_s = max(crossing.judge.figures.longest_wait_s for crossing in crossings)
+    green_s = max(crossing.judge.figures.longest_green_s for crossing in crossings)
+    detail = (
+        faults[0] if faults else f"longest wait for a green {wait_s:.0f} s, longest green while others wait {green_s:.0f} s"
+    )
     measured = counted(len(faults), "fault", "faults") + f" in {changes} changes"
     return Check("lamps", "fail" if faults else "pass", measured, limit, detail)
 
 
 def check_monitor(light: LightRun) -> Check:
-    """Silent when all is well; tripped when lamps have faults on purpose. The verdict shows how long after the
-    first of them, and does not judge it: that depends on what the lamps show."""
-    job = light.job
+    """Silent while the lamps show nothing that it must trip on; where they do, tripped within the limits of that kind of fault,
+    from when it first shows, and open from then on."""
+    job, limit = light.job, "within its limits" if light.job.lamp_faults else "silent"
     if not job.monitor:
         return Check("monitor", "not measured", "-", "silent", "no monitor was asked for: `monitor`")
-    trips = [(crossing, trip) for crossing in light.crossings for trip in crossing.trips]
-    shown = [f"{c.plan.intersection}: {REASONS[t.reason]}, group {t.group}, at {t.at_s:.3f} s" for c, t in trips]
+    findings = [_monitor_finding(crossing) for crossing in light.crossings]
+    shown = [
+        f"{c.plan.intersection}: {REASONS[t.reason]}, group {t.group}, at {t.at_s:.3f} s"
+        for c in light.crossings
+        for t in c.trips
+    ]
+    after_ms = [finding.after_ms for finding in findings if finding.after_ms is not None]
+    measured = (
+        f"tripped after {max(after_ms):.1f} ms" if after_ms else f"tripped {counted(len(shown), 'time')}" if shown else "silent"
+    )
+    for crossing, finding in zip(light.crossings, findings, strict=True):
+        fault = finding.fault or ("tripped, and closed again" if len(crossing.trips) > 1 else "")
+        if fault or (shown and not job.lamp_faults):
+            fault = fault or "tripped, though no lamp has a fault on purpose"
+            return Check("monitor", "fail", measured, limit, f"{crossing.plan.intersection}: {fault}")
+    if shown:
+        return Check("monitor", "pass", measured, limit, "; ".join(shown))
+    longest = next((each.longest for each in findings if each.longest is not None), None)
     if not job.lamp_faults:
-        measured = f"tripped {counted(len(trips), 'time', 'times')}" if trips else "silent"
-        return Check("monitor", "fail" if trips else "pass", measured, "silent", shown[0] if shown else "")
-    begin_s, measured_ms = min(fault.begin_s for fault in job.lamp_faults), []
-    for crossing in light.crossings:
-        first = next(iter(crossing.trips), None)
-        if first is None:
-            return Check(
-                "monitor", "fail", "silent", "trips", f"{crossing.plan.intersection}: not tripped by {light.job.lamp_faults}"
-            )
-        measured_ms.append((first.at_s - begin_s) * 1000)
-    return Check("monitor", "pass", f"tripped after {max(measured_ms):.0f} ms", "trips", "; ".join(shown))
+        return Check("monitor", "pass", "silent", "silent")
+    if longest is None:
+        return Check(
+            "monitor", "not measured", "silent", limit, f"{FAULTS_OF_LAMPS} never showed: the lamps were as they should"
+        )
+    lasted_ms = max(
+        each.longest.lasted_ms(c.bench.now_us()) for c, each in zip(light.crossings, findings, strict=True) if each.longest
+    )
+    return Check(
+        "monitor", "pass", "silent", limit, f"as it should: {longest.kind} of group {longest.group} for {lasted_ms:.0f} ms"
+    )
+
+
+def _monitor_finding(crossing: Crossing) -> TripFinding:
+    first = next(iter(crossing.trips), None)
+    trip = None if first is None else (crossing.start_us + 1e6 * first.at_s, REASONS[first.reason], first.group)
+    return judge_monitor(crossing.changes, crossing.plan, trip, crossing.bench.now_us(), crossing.start_us)
 
 
 def check_sensing(result: LightResult) -> Check:
@@ -134,11 +169,29 @@ def check_decisions(result: LightResult, *, excused: bool = False) -> Check:
     return Check("decisions", "pass" if right == total and total else "fail", f"{right} of {total} decisions", limit, detail)
 
 
+def check_light_decisions(light: LightRun) -> Check:
+    """Faults on purpose excuse decisions that were not made, and a network that was damaged decides as it will."""
+    job = light.job
+    check = check_decisions(light.result, excused=job.detector_faults is not None or job.faults is not None)
+    if any(crossing.chip_faults.is_damaged for crossing in light.crossings):
+        return Check("decisions", "not measured", check.measured, "-", f"the network was damaged on purpose; {check.detail}")
+    return check
+
+
+def _unsensed(light: LightRun) -> str:
+    """Why the chip's values say nothing of its sensing; "" where they do."""
+    if light.job.mode != "alone":
+        return "the host senses"
+    if any(crossing.chip_faults.done for crossing in light.crossings):
+        return "a chip that has restarted counts from 0"
+    return ""
+
+
 def _untold(job: Job) -> str:
     """Why the travel time says nothing of the policy; "" where it does."""
     if job.mode == "light":
         return "without detectors everybody counts as waiting, and is served in turn"
-    return "faults on purpose" if job.lamp_faults or job.detector_faults else ""
+    return "faults on purpose" if job.lamp_faults or job.detector_faults or job.faults else ""
 
 
 def check_light_traffic(result: LoopResult, reference: LoopResult, untold: str) -> Check:

@@ -11,6 +11,9 @@ By script, while request N is in transit (HELLO is the first, retries count):
   silence@N:SECONDS            nothing passes the line, in either direction
   swap@N:FILE                  another firmware (ELF) is on the chip from then on
 seed=K sets the random numbers (0 unless given): the same faults again on a deterministic board.
+In the modes light and alone all is by script, N is the second of the traffic, at every crossing, and there are also
+  power@N                      the chip's power goes and comes
+  weight@N, policy@N, flash@N  one weight of the network, all of them, or a bit elsewhere in the flash has changed from then on
 """
 
 import math
@@ -22,7 +25,9 @@ from streetflow.near import did_you_mean
 
 BYTE_FAULTS = ("drop", "flip", "double", "delay", "cut")
 CHIP_FAULTS = ("reset", "brownout", "hang")
-SCRIPTED = (*CHIP_FAULTS, "silence", "swap")
+DAMAGE = ("weight", "policy", "flash")  # of the flash, which the chip finds at its next start
+LIGHT_FAULTS = ("power", *DAMAGE)  # only in modes light and alone
+SCRIPTED = (*CHIP_FAULTS, "silence", "swap", *LIGHT_FAULTS)
 SHORTHAND = {"bytes": ("drop", "flip", "double")}
 KINDS = (*SHORTHAND, *BYTE_FAULTS, *CHIP_FAULTS)  # at random
 FIELD = "faults"  # of a Job
@@ -31,7 +36,8 @@ MAX_DIGITS = 18  # of a count
 
 @dataclass(frozen=True)
 class Event:
-    """One scripted fault; `argument` is seconds of silence, or the other firmware's file."""
+    """One scripted fault; `argument` is seconds of silence, or the other firmware's file. In modes light and alone `request` is
+    the second of the traffic."""
 
     kind: str
     request: int
@@ -70,6 +76,13 @@ class FaultSpec:
                 raise FieldError(FIELD, f"the probabilities of {', '.join(kinds)} add up to more than 1")
         return cls(rates, tuple(sorted(script, key=lambda event: event.request)), seed, text)
 
+    @property
+    def unfit_for_lamps(self) -> str:
+        """What of it a chip that drives lamps can't be given; "" for nothing."""
+        if self.rates:
+            return f"{next(iter(self.rates))!r} strikes requests at random"
+        return "'swap' puts another firmware on the chip" if any(event.kind == "swap" for event in self.script) else ""
+
 
 def _event(part: str) -> Event:
     kind, _, rest = part.partition("@")
@@ -80,7 +93,7 @@ def _event(part: str) -> Event:
         raise FieldError(FIELD, f"{part!r} needs its length in seconds, such as silence@{request}:2")
     if kind == "swap" and not Path(argument).is_file():
         raise FieldError(FIELD, f"{part!r} needs the other firmware's ELF file")
-    if kind in CHIP_FAULTS and argument:
+    if kind in (*CHIP_FAULTS, *LIGHT_FAULTS) and argument:
         raise FieldError(FIELD, f"{part!r}: {kind} takes nothing after the request's number")
     return Event(kind, int(request), argument)
 
@@ -108,4 +121,6 @@ def _positive(text: str) -> bool:
 
 def _known() -> str:
     rates = [f"{name}=P" for name in KINDS]
-    return ", ".join([*rates, *(f"{name}@N" for name in CHIP_FAULTS), "silence@N:SECONDS", "swap@N:FILE", "seed=K"])
+    return ", ".join(
+        [*rates, *(f"{name}@N" for name in (*CHIP_FAULTS, *LIGHT_FAULTS)), "silence@N:SECONDS", "swap@N:FILE", "seed=K"]
+    )

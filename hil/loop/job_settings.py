@@ -6,7 +6,7 @@ from typing import get_args
 
 from hil.build.firmware import Mode, require_kernel
 from hil.loop.detector_faults import DetectorFaultSpec
-from hil.loop.fault_spec import FaultSpec
+from hil.loop.fault_spec import LIGHT_FAULTS, FaultSpec
 from hil.loop.lamp_faults import LampFault
 from hil.wire.expected_firmware import require_possible
 from hil.wire.link import BUDGET_S
@@ -82,13 +82,15 @@ class JobSettings:
         if self.mode == "light" and self.detector_faults is not None:
             raise FieldError("detector_faults", "needs a chip that senses: mode alone")
         if self.mode == "answer":
+            if self.faults is not None and (kind := next((e.kind for e in self.faults.script if e.kind in LIGHT_FAULTS), "")):
+                raise FieldError("faults", f"{kind!r} needs a chip that drives lamps: mode light or alone")
             return
         if self.board != "simavr":
             raise FieldError("board", f"{self.board}'s pins can't be seen; mode {self.mode} runs on the board simavr")
         if self.engine != "builtin":
             raise FieldError("engine", f"mode {self.mode} follows single vehicles, as the built-in engine alone tells them")
-        if self.faults is not None:
-            raise FieldError("faults", "are those of mode answer; the others have lamp faults and detector faults")
+        if self.faults is not None and (fault := self.faults.unfit_for_lamps):
+            raise FieldError("faults", f"{fault}, which mode {self.mode} doesn't have: name a second for each, such as hang@60")
         if self.min_green_s or self.clearance not in (None, "computed"):
             field = "min_green_s" if self.min_green_s else "clearance"
             raise FieldError(field, f"in mode {self.mode} the signal plan of each crossing has its own: computed")

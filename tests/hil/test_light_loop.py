@@ -14,7 +14,7 @@ from hil.light.event_log import log_text, measure_log, read_log
 from hil.light.job import run_light
 from hil.light.lamps import GREEN, lamps_of
 from hil.light.light_run import LightRun
-from hil.light.verdicts import check_decisions, check_lamps, check_light_traffic, check_sensing
+from hil.light.verdicts import check_decisions, check_lamps, check_light_traffic, check_monitor, check_sensing
 from hil.light.waves import signals_of
 from hil.loop.closed_loop import LoopResult
 from hil.loop.detector_faults import DetectorFaultSpec
@@ -103,16 +103,28 @@ def test_a_lamp_that_is_stuck_on_trips_the_monitor_and_the_traffic_stops() -> No
     verdict, run = run_light(job(60, monitor=True, lamp_faults=parse_lamp_faults("on@30:red1")))
     check = verdict.check("monitor")
     assert check.outcome == "pass", check
+    assert check.measured.startswith("tripped after 34") or check.measured.startswith("tripped after 35"), "ms"
     (trip,) = only(run).trips
     assert 30.0 < trip.at_s < 60.0
+    only(run).trips = [replace(trip, at_s=trip.at_s - 0.2)]
+    hasty = check_monitor(run)
+    assert hasty.outcome == "fail" and "but two lamps at once of group 1 had lasted for" in hasty.detail, hasty
     assert only(run).open_groups == ()
     assert verdict.check("lamps").outcome == "pass", "the controller itself did nothing wrong"
 
 
-def test_a_fault_that_the_monitor_should_not_mind_leaves_its_verdict_failing_to_trip() -> None:
-    verdict, _ = run_light(job(40, monitor=True, lamp_faults=parse_lamp_faults("dark@20:red0:0.3")))
-    assert verdict.check("monitor").outcome == "fail"
-    assert verdict.check("monitor").measured == "silent"
+def test_a_fault_that_is_too_short_for_the_monitor_leaves_it_silent_as_it_should() -> None:
+    verdict, run = run_light(job(40, monitor=True, lamp_faults=parse_lamp_faults("dark@20:red0:0.3,dark@30:green3:0.1")))
+    check = verdict.check("monitor")
+    assert (check.outcome, check.measured) == ("pass", "silent")
+    assert check.detail == "as it should: dark of group 0 for 300 ms"
+    only(run).changes = [
+        change for change in only(run).changes if change.what != Seen.SHOWN or change.time_us < only(run).start_us + 20.2e6
+    ]
+    late = check_monitor(run)
+    assert late.outcome == "fail" and late.detail.startswith("intersection_1_1: silent, though dark of group 0 lasted for"), (
+        late
+    )
 
 
 def test_dead_loops_are_seen_in_the_verdict_sensing() -> None:
@@ -150,6 +162,11 @@ def test_verdicts_fail_on_what_they_are_for(alone: tuple[Verdict, LightRun, byte
     assert check_sensing(replace(result, sensed=off)).outcome == "fail"
     assert check_sensing(replace(result, sensed=[])).outcome == "fail"
     assert check_lamps(run.crossings, replace(result, mismatches=["1 s: green (0, 4)"])).outcome == "fail"
+    figures = only(run).judge.figures
+    only(run).judge.figures = replace(figures, longest_green_s=300.0)
+    long = check_lamps(run.crossings, result)
+    only(run).judge.figures = figures
+    assert long.outcome == "fail" and "a green of 300 s while others wait" in long.detail
     slow, fast = LoopResult(average_travel_time_s=106.0), LoopResult(average_travel_time_s=100.0)
     assert check_light_traffic(slow, fast, "").outcome == "fail"
     assert check_light_traffic(replace(slow, average_travel_time_s=104.0), fast, "").outcome == "pass"
