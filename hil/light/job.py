@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hil.boards.bench import CrossingBench
+from hil.boards.faults import BoardDied
 from hil.build.firmware import NO_WATCHDOG, build_firmware
 from hil.build.footprint import larger, measure
 from hil.build.light_plan import light_documents
@@ -34,19 +35,23 @@ from streetflow.control.features import find_feature
 from streetflow.control.signal_groups import SignalPlan, signal_plans
 from streetflow.control.signal_times import LIGHT_RULES
 from streetflow.kernels.sources import Source
+from streetflow.page.recorder import Recorder
 from streetflow.roadnet.network_tables import load_network
 
 OnProgress = Callable[[str, int, int], None]  # what is being done, decisions made, decisions in all
 LINE_COUNT_OF_A_LANE = 2
 
 
-def run_light(job: Job, *, progress: OnProgress | None = None, keeps_all: bool = False) -> tuple[Verdict, LightRun]:
+def run_light(
+    job: Job, *, progress: OnProgress | None = None, keeps_all: bool = False, films: bool = False
+) -> tuple[Verdict, LightRun]:
     """Runs the whole job of mode ``light`` or ``alone``.
 
     Args:
         job: the job.
         progress: called with the current activity, the decisions made so far, and how many there are in all.
         keeps_all: keep what a wave form needs, heartbeats and detectors as well.
+        films: keep where the vehicles are, second by second, for a replay page.
 
     Returns:
         The verdict, and the run with all that the chips have told. The chips are closed.
@@ -58,6 +63,9 @@ def run_light(job: Job, *, progress: OnProgress | None = None, keeps_all: bool =
     environment = job.environment(policy)
     check_policy_fits(policy, environment, str(job.policy_file))
     light = LightRun(job, policy)
+    if films:
+        light.recorder = Recorder(environment.engine)  # type: ignore[arg-type]  # the built-in one, in these modes
+        environment.engine = light.recorder
     say = progress or (lambda what, made, total: None)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tinylight-")))
@@ -152,10 +160,14 @@ def _play(light: LightRun, environment: Environment, say: OnProgress) -> None:
             crossing.let_walk(Pedestrians(crossing.plan, job.pedestrians, seed=environment.seed + crossing.number))
     seats: Sequence[Seat] = [Seat(link, 0) for link in light.links] if job.mode == "light" else ()
     what = f"{job.network.name}, the chip {'drives the lamps' if seats else 'alone'}"
-    light.result = run_light_loop(
-        environment, light.policy, crossings, seats, policy_file=str(job.policy_file),
-        decider=job.decider(light.policy, crossings), on_decision=lambda made: say(what, made, environment.n_decisions),
-    )  # fmt: skip
+    try:
+        light.result = run_light_loop(
+            environment, light.policy, crossings, seats, policy_file=str(job.policy_file),
+            decider=job.decider(light.policy, crossings), on_decision=lambda made: say(what, made, environment.n_decisions),
+        )  # fmt: skip
+    except BoardDied as fault:
+        light.fault = str(fault)
+        return
     for crossing in crossings:
         crossing.finish()
     light.reference = true_counts(job, light.policy)

@@ -13,6 +13,7 @@ from hil.loop.closed_loop import LoopResult
 from hil.loop.job_spec import Job
 from hil.wire.link import Link
 from model.policy.file import Policy
+from streetflow.page.recorder import Recorder
 
 
 @dataclass
@@ -23,6 +24,7 @@ class LightRun:
     policy: Policy
     crossings: list[Crossing] = field(default_factory=list)
     firmwares: list[Firmware] = field(default_factory=list)
+    recorder: Recorder | None = None
     documents: list[dict[str, Any]] = field(default_factory=list)
     footprint: Footprint | None = None
     links: list[Link] = field(default_factory=list)

@@ -9,7 +9,7 @@ from typing import TypedDict
 from hil.loop.job import Job
 from hil.loop.summary import HEADINGS, summary_row
 from hil.loop.verdict import Verdict
-from hil.report import parts
+from hil.report import light, parts
 from model.policy.provenance import tool_version
 from streetflow.files import write_whole
 
@@ -28,13 +28,15 @@ class Section(TypedDict):
 def section(job: Job, verdict: Verdict, where: str = "") -> Section:
     """The section of one run. `where` says what ran it, a test's name say."""
     title = f"{job.network.name}, flow {job.flow}, on {job.board} at {job.f_cpu_hz / 1e6:g} MHz, {job.baud:,} baud"
+    title += f", mode {job.mode}" if job.mode != "answer" else ""
     pieces = (
         f'<p class="soft">{escape(where)}</p>' if where else "",
         parts.cards(verdict),
         parts.checks(verdict.checks),
+        light.crossings(verdict),
         parts.latency(job, verdict),
         parts.footprint(verdict),
-        parts.traffic(job, verdict),
+        parts.traffic(job, verdict) if job.mode == "answer" else "",
         parts.trials(verdict),
         parts.energy(verdict),
         parts.provenance(verdict),

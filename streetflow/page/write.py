@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +25,27 @@ ANGLE_STEPS = 256
 GRID = 65535
 
 
-def write_replay_page(recording: Recording, network: NetworkTables, title: str, file: Path) -> None:
+@dataclass(frozen=True)
+class Signals:
+    """What the lamps and the loops of controllers did, frame by frame, to be drawn in place of the engine's lights.
+
+    Lamp states are bits: 1 red, 2 yellow, 4 green, 8 the monitor has let its relay go and all flashes.
+    """
+
+    heads: list[tuple[int, int]]  # (lane, lamp): at the end of which lane, which of the lamps
+    lamps: NDArray[np.uint8]  # [frames, lamps]
+    loop_lanes: list[int]  # which lanes have loops
+    loops: NDArray[
+        np.uint8
+    ]  # [frames, loop lanes]: bit 0 the entry loop was occupied in this frame's second, bit 1 the stop line's
+
+
+def write_replay_page(
+    recording: Recording, network: NetworkTables, title: str, file: Path, signals: Signals | None = None
+) -> None:
     """Write the page. InputError where the file can't be written."""
-    content = json.dumps(page_content(recording, network, title), separators=(",", ":"))
+    shown = page_content(recording, network, title) | ({"signals": _signals(signals)} if signals is not None else {})
+    content = json.dumps(shown, separators=(",", ":"))
     page = TEMPLATE.read_text(encoding="utf-8").replace("/*CONTENT*/null", content.replace("</", "<\\/"), 1)
     write_whole(file, page)
 
@@ -60,6 +79,16 @@ def page_content(recording: Recording, network: NetworkTables, title: str) -> di
         },
         "phases": _packed(recording.phases.reshape(-1), np.int32),
         "intersections": recording.phases.shape[1],
+    }
+
+
+def _signals(signals: Signals) -> dict[str, object]:
+    return {
+        "heads": [list(head) for head in signals.heads],
+        "lamps": _packed(signals.lamps.reshape(-1), np.uint8),
+        "lamp_count": signals.lamps.shape[1],
+        "loop_lanes": signals.loop_lanes,
+        "loops": _packed(signals.loops.reshape(-1), np.uint8),
     }
 
 

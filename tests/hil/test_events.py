@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from hil.wire.events import (
+    DECISION,
+    EVENT,
     Alarm,
     Decision,
     Event,
@@ -22,15 +25,17 @@ from hil.wire.light_fields import LightCounters, LightIdentity
 from hil.wire.protocol import (
     Frame,
     MalformedFrame,
+    decode_frame,
     decode_hello_reply,
     decode_stats_reply,
     encode_hello_reply,
     encode_stats_reply,
 )
+from tests.firmware.vectors.make_frames import FILE
 from tests.helpers.fake_board import HELLO, STATS
 
 TICK = bytes((0x78, 0x56, 0x34, 0x12))
-DECISION = Decision(0x12345678, 0x201, 3, True, False, 0x030405, 0x9876, (1, -2, 300))
+DECISION_VALUE = Decision(0x12345678, 0x201, 3, True, False, 0x030405, 0x9876, (1, -2, 300))
 DECISION_BYTES = TICK + bytes.fromhex("0102 03 01 050403 7698 03 0100 feff 2c01")
 
 
@@ -51,9 +56,9 @@ def test_events_that_are_not_whole_are_refused(payload: bytes) -> None:
 
 
 def test_a_decision_byte_by_byte() -> None:
-    assert decode_decision(DECISION_BYTES) == DECISION
-    assert encode_decision(DECISION) == DECISION_BYTES
-    other = replace(DECISION, by_plan=False, input_replaced=True, values=())
+    assert decode_decision(DECISION_BYTES) == DECISION_VALUE
+    assert encode_decision(DECISION_VALUE) == DECISION_BYTES
+    other = replace(DECISION_VALUE, by_plan=False, input_replaced=True, values=())
     assert decode_decision(encode_decision(other)) == other
 
 
@@ -64,7 +69,7 @@ def test_a_decision_that_is_not_whole_is_refused(payload: bytes) -> None:
 
 
 def test_a_frame_tells_which_it_is() -> None:
-    assert decode_unasked(Frame(0xA1, 7, 0, DECISION_BYTES)) == DECISION
+    assert decode_unasked(Frame(0xA1, 7, 0, DECISION_BYTES)) == DECISION_VALUE
     assert decode_unasked(Frame(0xA0, 7, 0, TICK + b"\1\3")) == [Event(0x12345678, 1, 3)]
     with pytest.raises(MalformedFrame, match="0x82"):
         decode_unasked(Frame(0x82, 7, 0, DECISION_BYTES))
@@ -96,3 +101,16 @@ def test_what_a_light_adds_to_hello_and_stats() -> None:
     payload = encode_stats_reply(counted)
     assert payload == encode_stats_reply(STATS) + bytes((1, 0, 0xE0, 1, 3, 2))
     assert decode_stats_reply(payload) == counted
+
+
+def test_the_shared_vectors_of_unasked_frames_are_read() -> None:
+    frames = [each for each in json.loads(FILE.read_text(encoding="ascii"))["frames"] if each["type"] in (EVENT, DECISION)]
+    read = [decode_unasked(decode_frame(bytes.fromhex(each["encoded_hex"]))) for each in frames]
+    assert read == [
+        [Event(1_101, Kind.PHASE_BEGIN_GREEN, 3), Event(1_101, Kind.DETECTOR_ON, 24)],
+        replace(DECISION_VALUE, by_plan=False),
+        replace(DECISION_VALUE, number=65_535, input_replaced=True, values=()),
+    ]
+    for each, found in zip(frames, read, strict=True):
+        encoded = encode_decision(found) if isinstance(found, Decision) else encode_events(found)
+        assert encoded.hex() == each["payload_hex"]

@@ -69,6 +69,7 @@ MISSPELT = {
     ("hil", "--detector-faults"): ("ded:10%", "dead"),
     ("hil", "--lamp-faults"): ("onn@60:green2", "on"),
     ("hil", "--events"): ("none/events.csv", ""),
+    ("hil", "--page"): ("none/page.html", ""),
     ("import-sumo", "--json"): ("none/facts.json", ""),
     ("quantise", "--network"): ("Jinn", "Jinan"),
     ("quantise", "--features"): ("deployble", "deployable"),

@@ -22,6 +22,13 @@ from tests.helpers.run_cli import tinylight
         (("--mode", "alone", "--board", "host"), "--board: host's pins can't be seen"),
         (("--mode", "alone", "--clearance", "hold"), "--clearance: in mode alone the signal plan"),
         (("--mode", "alone", "--longest-red", "5"), "--longest-red: must be 10 to 600 s, is 5"),
+        (
+            ("--mode", "alone", "--faults", "hang=0.1"),
+            "--faults: 'hang' strikes requests at random, which mode alone doesn't have",
+        ),
+        (("--mode", "light", "--faults", "power@x"), "--faults: 'power@x' is not a valid event"),
+        (("--faults", "weight@60"), "--faults: 'weight' needs a chip that drives lamps: mode light or alone"),
+        (("--page", "page.html"), "--page: has lamps and loops: --mode light or alone"),
         (("--events", "log.csv"), "--events: a chip that only answers tells none"),
         (("--mode", "alone", "--record", "run.json"), "--record: keeps requests and answers"),
     ],

@@ -33,6 +33,7 @@ NAMES_A_FILE = [
     "hil --replay",
     "hil --network crossing --vcd",
     "hil --network crossing --mode alone --events",
+    "hil --network crossing --mode alone --page",
     "hil --network crossing --report",
     "make-network new --noise 60 --from",
     "make-flow crossing new --by-road",

@@ -137,6 +137,13 @@ def hil(
             metavar="OUT.vcd", help="Also write the emulated chip's serial line and pins as a wave form (one network)."
         ),
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT.html",
+            help="Also write a page that plays the traffic with lamps and loops (light, alone; one network).",
+        ),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="OUT.html", help="Also write a report to read, print and file: one page, all inside.")
     ] = None,
@@ -187,14 +194,14 @@ def hil(
         )
         if boards == "one" and "," in board and not Path(board).exists():
             raise InputError("--board", "", f"{board} are several boards: add --boards per-intersection")
-        _require_possible(settings, vcd, record, events)
-        require_writable(json_file, record, vcd, events, report)
+        _require_possible(settings, vcd, record, events, page)
+        require_writable(json_file, record, vcd, events, page, report)
         if agent is not None:
             _require_agent(agent, mode, policy, report)
             jobs = _agent_jobs(agent, settings, network, flow)
         else:
-            jobs = _jobs(settings, network, flow, policy, {"--record": record, "--vcd": vcd, "--events": events})
-        runs = _run_all(jobs, record, vcd) if mode == "answer" else _run_lights(jobs, vcd, events)
+            jobs = _jobs(settings, network, flow, policy, {"--record": record, "--vcd": vcd, "--events": events, "--page": page})
+        runs = _run_all(jobs, record, vcd) if mode == "answer" else _run_lights(jobs, vcd, events, page)
     verdicts, sections = [], []
     for job, verdict in runs:
         verdict = verdict.naming(option_names(context.command))
@@ -217,7 +224,9 @@ def hil(
     raise typer.Exit(0 if passed else 1)
 
 
-def _require_possible(settings: "JobSettings", vcd: Path | None, record: Path | None, events: Path | None) -> None:
+def _require_possible(
+    settings: "JobSettings", vcd: Path | None, record: Path | None, events: Path | None, page: Path | None
+) -> None:
     """InputError for boards that can't be, or whose pins can't be seen; none is opened."""
     from hil.boards import require_board
     from hil.loop.pins import require_pins
@@ -228,6 +237,8 @@ def _require_possible(settings: "JobSettings", vcd: Path | None, record: Path | 
         require_pins(settings)
     if events is not None and settings.mode == "answer":
         raise InputError("--events", "", "a chip that only answers tells none: --mode light or alone")
+    if page is not None and settings.mode == "answer":
+        raise InputError("--page", "", "has lamps and loops: --mode light or alone; tinylight replay plays other runs")
     if record is not None and settings.mode != "answer":
         raise InputError("--record", "", "keeps requests and answers: --mode answer")
 
@@ -301,18 +312,25 @@ def _run_all(jobs: Sequence["Job"], record: Path | None, vcd: Path | None) -> It
         yield job, verdict
 
 
-def _run_lights(jobs: Sequence["Job"], vcd: Path | None, events: Path | None) -> Iterator[tuple["Job", "Verdict"]]:
+def _run_lights(
+    jobs: Sequence["Job"], vcd: Path | None, events: Path | None, page: Path | None
+) -> Iterator[tuple["Job", "Verdict"]]:
     from hil.light.event_log import write_events
     from hil.light.job import run_light
+    from hil.light.page import write_page
     from hil.light.waves import write_waves
 
     for job in jobs:
         with _progress() as progress:
-            verdict, run = run_light(job, progress=progress, keeps_all=vcd is not None)
+            verdict, run = run_light(
+                job, progress=progress, keeps_all=vcd is not None or page is not None, films=page is not None
+            )
         if vcd is not None:
             write_waves(run, vcd)
         if events is not None:
             write_events(run, events)
+        if page is not None and verdict.check("handshake").outcome == "pass":
+            write_page(run, page)
         yield job, verdict
 
 

@@ -16,6 +16,7 @@ from fastcrc import crc16
 
 FILE = Path(__file__).with_name("frames.json")
 HELLO, DECIDE, STATS, ERROR = 0x01, 0x02, 0x03, 0xFF
+EVENT, DECISION = 0xA0, 0xA1  # unasked, of a chip that drives lamps
 REPLY = 0x80
 
 
@@ -69,6 +70,12 @@ def decide(values: list[int], flags: int = 0) -> bytes:
     return struct.pack(f"<BB{len(values)}h", flags, len(values), *values)
 
 
+def decision(values: tuple[int, ...], number: int = 513, flags: int = 0) -> bytes:
+    """tick, number, action 3, flags, 24 bits of cycles, CRC of the logits, values"""
+    head = struct.pack("<IHBB3sHB", 0x12345678, number, 3, flags, (0x030405).to_bytes(3, "little"), 0x9876, len(values))
+    return head + struct.pack(f"<{len(values)}h", *values)
+
+
 def good_frames() -> list[dict[str, Any]]:
     return [
         good("hello", HELLO, 0, 0),
@@ -84,6 +91,9 @@ def good_frames() -> list[dict[str, Any]]:
         good("decide, with the light's state", DECIDE, 5, 0, decide([1, -1, 300], flags=2) + bytes([2, 255])),
         good("error reply", ERROR, 9, 3, bytes([4, 44])),
         good("decide reply", DECIDE | REPLY, 8, 0, struct.pack("<BBB3sH", 2, 7, 9, (26_513).to_bytes(3, "little"), 0x1234)),
+        good("event, two of one tick", EVENT, 11, 0, struct.pack("<I4B", 1_101, 1, 3, 82, 24)),
+        good("decision alone, three values", DECISION, 12, 0, decision((1, -2, 300))),
+        good("decision alone, by the plan, an input replaced", DECISION, 255, 0, decision((), number=65_535, flags=3)),
         good("unknown type", 0x55, 7, 0),
         good("header all zero but the version", 0, 0, 0),
         good("payload of one zero", 0x40, 1, 1, b"\0"),
