@@ -13,6 +13,7 @@ from hil.light.light_run import LightRun
 from hil.loop.fault_spec import FaultSpec
 from hil.loop.job_spec import Job
 from hil.loop.verdict import Verdict
+from hil.report.page import section
 from hil.wire.events import Alarm, Kind
 from streetflow.errors import FieldError
 
@@ -43,6 +44,15 @@ def test_each_restart_flashes_and_starts_anew_and_the_third_stays_in_flash(resta
     assert power.seen.endswith("phase 0 after 11.05 s")
     alarms = [event.channel for event in run.crossings[0].told.events if event.kind == Kind.VENDOR_SPECIFIC_ALARM]
     assert alarms == [Alarm.EXTERNAL_RESET, Alarm.WATCHDOG_RESET, Alarm.BROWN_OUT_RESET, Alarm.THREE_RESETS]
+
+
+def test_the_report_shows_lamps_and_faults(restarted: tuple[Verdict, LightRun]) -> None:
+    verdict, run = restarted
+    shown = section(run.job, verdict)
+    assert shown["title"].endswith("mode alone")
+    for words in ("<h3>Lamps</h3>", "Faults of the chip, on purpose", "flashes for good (three restarts", "<td>brownout</td>"):
+        assert words in shown["html"], words
+    assert "<h3>Traffic</h3>" not in shown["html"], "the lamps ruled, not the decisions"
 
 
 def test_lamps_that_do_something_else_fail_the_verdict(restarted: tuple[Verdict, LightRun]) -> None:
@@ -78,3 +88,12 @@ def test_with_its_line_cut_the_plan_in_flash_rules_and_then_the_network_again() 
 def test_weights_that_are_code_are_no_data_to_change() -> None:
     with pytest.raises(FieldError, match="here the weights are code"):
         played("alone", "weight@5", 10)
+
+
+def test_a_spec_has_what_a_chip_with_lamps_can_be_given() -> None:
+    spec = FaultSpec.parse("power@9,weight@8,policy@7,flash@6,silence@5:3,seed=4")
+    assert [event.kind for event in spec.script] == ["silence", "flash", "policy", "weight", "power"]
+    assert spec.unfit_for_lamps == ""
+    assert FaultSpec.parse("bytes=0.1").unfit_for_lamps == "'drop' strikes requests at random"
+    with pytest.raises(FieldError, match="power takes nothing after"):
+        FaultSpec.parse("power@9:1")

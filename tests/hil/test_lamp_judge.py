@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from firmware.generator.light.tables import fields, header_of
-from hil.light.lamps import LampJudge, lamps_of, longest_wait_bound_s
+from hil.light.lamps import LampJudge, lamps_of, longest_green_bound_s, longest_wait_bound_s
 from tests.firmware.shell.build import shell_plan
 from tests.helpers.bench_controller import crossing_plan
 from tests.helpers.host_shell import PHASE_BEGAN, HostShell, Output
@@ -85,3 +86,46 @@ def test_the_longest_wait_is_measured_from_the_call_to_the_green() -> None:
         judge.calls(1e6 * second, {0} if second >= 10 else set())
     assert judge.figures.longest_wait_s == 89
     assert longest_wait_bound_s(PLAN) > PLAN.longest_red_s
+
+
+def all_of(lamp: int) -> int:
+    return sum(lamp << 3 * group for group in range(GROUPS))
+
+
+PHASE_0 = sum((4 if group in PLAN.phases[0] else 1) << 3 * group for group in range(GROUPS))
+
+
+def restarted(*states: tuple[float, int]) -> list[str]:
+    """Faults, where phase 0 was green when the controller restarted at second 100, and then (second, lines)."""
+    judge = LampJudge(PLAN)
+    judge.change(0, PHASE_0)
+    judge.restart(100e6)
+    for at_s, value in states:
+        judge.change(at_s * 1e6, value)
+    return judge.figures.faults
+
+
+def test_a_restart_may_flash_and_be_all_red_and_then_begins_with_phase_0() -> None:
+    flashing = [(100.05 + 0.5 * n, all_of(1 if n % 2 == 0 else 0)) for n in range(11)]
+    assert restarted(*flashing, (111.05, PHASE_0)) == []
+    assert restarted(*flashing) == [], "it may stay so"
+    (early,) = restarted(*flashing, (108.0, PHASE_0))
+    assert early.endswith("the first green comes 8.000 s after a restart")
+    other = sum((4 if group in PLAN.phases[1] else 1) << 3 * group for group in range(GROUPS))
+    (wrong,) = restarted(*flashing, (111.05, other))
+    assert "after a restart the first to show green, red are the groups" in wrong
+    assert any("goes from green to red" in fault for fault in _not_excused(flashing)), "without a restart that is a fault"
+
+
+def _not_excused(states: list[tuple[float, int]]) -> list[str]:
+    judge = LampJudge(PLAN)
+    judge.change(0, PHASE_0)
+    for at_s, value in states:
+        judge.change(at_s * 1e6, value)
+    return judge.figures.faults
+
+
+def test_the_bound_of_a_green_is_no_less_than_what_was_proven() -> None:
+    proven_s = 30.8  # of this crossing without crosswalks: docs/results/shell.md
+    plain = replace(PLAN, groups=tuple(replace(group, walk_and_clearance_s=0.0) for group in PLAN.groups))
+    assert 60 + proven_s <= longest_green_bound_s(plain) < longest_green_bound_s(PLAN)
