@@ -88,6 +88,11 @@ static void step(tl_sim *sim)
         sim->status.dead = TL_DEAD_RAN_OFF;
 }
 
+void tl_run_by_simavr(tl_sim *sim)
+{
+    sim->avr->run = sim->plain_run = sim->simavr_run;
+}
+
 void tl_mark_executed(tl_sim *sim, uint8_t *marks)
 {
     sim->executed = marks;
@@ -192,7 +197,8 @@ tl_sim *tl_create(const char *part, uint32_t f_cpu_hz, uint32_t baud)
     sim->avr = avr;
     sim->uart = uart;
     sim->baud = baud;
-    sim->plain_run = avr->run;
+    sim->simavr_run = avr->run;
+    avr->run = sim->plain_run = tl_core_run;
     tl_line_connect(sim);
     for (int vector = 1; vector < VECTORS; vector++) {
         avr_irq_t *irq = avr_get_interrupt_irq(avr, vector);

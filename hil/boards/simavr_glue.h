@@ -45,6 +45,8 @@ tl_sim *tl_create(const char *part, uint32_t f_cpu_hz, uint32_t baud);
 void tl_destroy(tl_sim *sim);
 /* From now on each word of flash that the CPU executes gets a 1 in `marks`, which must outlive the board. */
 void tl_mark_executed(tl_sim *sim, uint8_t *marks);
+/* From now on simavr's own interpreter executes everything: several times as slow, and the same to the cycle. */
+void tl_run_by_simavr(tl_sim *sim);
 /* -1 if it does not fit the flash. Call tl_reset once everything is loaded. */
 int tl_load(tl_sim *sim, const uint8_t *code, uint32_t size, uint32_t address);
 /* Where a reset starts: 0, or the bootloader's first byte (the fuses BOOTRST and BOOTSZ). */

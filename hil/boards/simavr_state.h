@@ -17,6 +17,15 @@ typedef struct {
     uint8_t value;
 } sent_byte;
 
+/* An instruction of one word as simavr_core.c takes it: `d` and `r` are registers, `k` a constant, a bit, or a way in bytes. */
+typedef struct {
+    uint16_t word;
+    uint8_t op, d, r;
+    int16_t k;
+} tl_decoded;
+
+enum { FLASH_WORDS = 0x4000 };
+
 enum { TL_PORTS = 3, TL_PORT_B = 0, TL_PORT_C = 1, TL_PORT_D = 2 };
 
 /* What a port's pins drive (0 where they are inputs), and the levels that its inputs would read. */
@@ -31,10 +40,11 @@ struct tl_sim {
     avr_t *avr;
     avr_uart_t *uart;
     avr_irq_t *uart_irq;
-    avr_run_t plain_run;
+    avr_run_t plain_run, simavr_run;
     uint32_t baud;
     uint32_t code_end;
     int was_asleep;
+    tl_decoded decoded[FLASH_WORDS]; /* by word of flash */
     tl_status status;
     /* request bytes on the wire, oldest first */
     uint8_t wire[WIRE_CAPACITY];
@@ -71,6 +81,8 @@ void tl_take_over_pins(tl_sim *sim, tl_on_pins on_pins, tl_look_at_pins look, vo
 void tl_set_input(tl_sim *sim, int port, int pin, int level);
 /* All pins are inputs again. */
 void tl_release_pins(tl_sim *sim);
+/* The chip's run function in place of simavr's own: the same to the cycle, and faster. */
+void tl_core_run(avr_t *avr);
 /* One instruction, some, or a sleep */
 void tl_run_step(tl_sim *sim);
 /* Runs until the deadline, or the chip's end. */
