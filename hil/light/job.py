@@ -33,7 +33,6 @@ from streetflow.control.controllers import run
 from streetflow.control.environment import Environment
 from streetflow.control.features import find_feature
 from streetflow.control.signal_groups import SignalPlan, signal_plans
-from streetflow.control.signal_times import LIGHT_RULES
 from streetflow.kernels.sources import Source
 from streetflow.page.recorder import Recorder
 from streetflow.roadnet.network_tables import load_network
@@ -72,8 +71,9 @@ def run_light(
         documents = light.documents = light_documents(job.network, job.flow)
         for number, plan in enumerate(plans_of(job)):
             say(f"building firmware {number + 1} of {len(policy.intersections)}", 0, environment.n_decisions)
-            bench = _bench(light, plan, documents[number] | plan_document(plan), folder)
-            crossing = Crossing(number, plan, lanes_of(environment, policy, number, plan), stack.enter_context(bench))
+            lanes = lanes_of(environment, policy, number, plan)
+            bench = _bench(light, plan, len(lanes), documents[number] | plan_document(plan), folder)
+            crossing = Crossing(number, plan, lanes, stack.enter_context(bench))
             crossing.keeps_all = keeps_all
             crossing.bench.tells_heartbeats = bool(job.monitor and (job.lamp_faults or job.faults))
             light.crossings.append(crossing)
@@ -84,8 +84,7 @@ def run_light(
 
 def plans_of(job: Job) -> tuple[SignalPlan, ...]:
     """The signal plans of the network's crossings; without pedestrians there are no crosswalks."""
-    rules = replace(LIGHT_RULES, max_green_s=job.max_green_s, longest_red_s=job.longest_red_s)
-    plans = signal_plans(load_network(job.network.roadnet_file), rules)
+    plans = signal_plans(load_network(job.network.roadnet_file), job.rules)
     if job.pedestrians:
         return plans
     return tuple(
@@ -111,7 +110,8 @@ def lanes_of(environment: Environment, policy: Policy, number: int, plan: Signal
     return plan.in_lanes + (each.out_lanes if seen & set(each.out_lanes) else ())
 
 
-def _bench(light: LightRun, plan: SignalPlan, document: dict[str, Any], folder: Path) -> CrossingBench:
+def _bench(light: LightRun, plan: SignalPlan, lanes: int, document: dict[str, Any], folder: Path) -> CrossingBench:
+    """`lanes`: with loops, in mode ``alone``."""
     job, number = light.job, len(light.crossings)
     file = folder / f"{number}.json"
     save_policy(light.policy.alone(number), file)
@@ -130,12 +130,11 @@ def _bench(light: LightRun, plan: SignalPlan, document: dict[str, Any], folder: 
     monitor = build_monitor(job.network.roadnet_file, plan.intersection).elf if job.monitor else None
     check_groups(job.lamp_faults, len(plan.groups), plan.intersection)
     crosswalks = has_crosswalks(plan)
-    lanes = len(lanes_of(job.environment(light.policy), light.policy, number, plan)) if job.mode == "alone" else 0
     return CrossingBench(
         firmware.elf,
         groups=len(plan.groups),
         crosswalks=crosswalks,
-        detectors=LINE_COUNT_OF_A_LANE * lanes + (len(plan.groups) if crosswalks else 0),
+        detectors=(LINE_COUNT_OF_A_LANE * lanes if job.mode == "alone" else 0) + (len(plan.groups) if crosswalks else 0),
         monitor=monitor,
         f_cpu_hz=job.f_cpu_hz,
         baud=job.baud,
@@ -171,11 +170,13 @@ def _play(light: LightRun, environment: Environment, say: OnProgress) -> None:
     for crossing in crossings:
         crossing.finish()
     light.reference = true_counts(job, light.policy)
+    light.unlimited = true_counts(job, light.policy, has_limits=False)
 
 
-def true_counts(job: Job, policy: Policy) -> LoopResult:
-    """The same policy by numpy, with true counts and the same clearances: what the traffic is measured against."""
-    environment = job.environment(policy)
+def true_counts(job: Job, policy: Policy, *, has_limits: bool = True) -> LoopResult:
+    """The same policy by numpy, with true counts and the same clearances: what the traffic is measured against. It has the
+    chip's longest green and red as well, or, without limits, none."""
+    environment = job.environment(policy, has_limits=has_limits)
     run(environment, job.controller(policy))
     return LoopResult(
         average_travel_time_s=environment.average_travel_time_s(), throughput_veh_per_min=environment.throughput_veh_per_min()

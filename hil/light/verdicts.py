@@ -57,7 +57,7 @@ def light_verdict(light: LightRun) -> Verdict:
         *([check_faults(light, findings)] if job.faults is not None else []),
         check_sensing(light.result) if not (why := _unsensed(light)) else Check("sensing", "not measured", "-", "-", why),
         check_light_decisions(light),
-        check_light_traffic(light.result, light.reference, _untold(job)),
+        check_light_traffic(light.result, light.reference, _untold(job), light.unlimited),
     ]
     figures = figures_of(job, light.result, light.reference, light.footprint, stack_bytes)
     if job.mode == "alone":
@@ -194,12 +194,15 @@ def _untold(job: Job) -> str:
     return "faults on purpose" if job.lamp_faults or job.detector_faults or job.faults else ""
 
 
-def check_light_traffic(result: LoopResult, reference: LoopResult, untold: str) -> Check:
-    """The travel time is close to that of the same policy with true counts and the same clearances. `untold`: why not."""
+def check_light_traffic(result: LoopResult, reference: LoopResult, untold: str, unlimited: LoopResult | None = None) -> Check:
+    """The travel time is close to that of the same policy with true counts, clearances and limits. `untold`: why not;
+    `unlimited`: the same without the shell's longest green and red, which is told beside it."""
     time_s, true_s = result.average_travel_time_s, reference.average_travel_time_s
     more = time_s / true_s - 1 if true_s else 0.0
     limit = f"<= {true_s * (1 + TRAFFIC_SLACK):.3f} s"
-    detail = f"{more:+.1%} against {true_s:.3f} s with true counts and the same clearances"
+    detail = f"{more:+.1%} against {true_s:.3f} s with true counts, the same clearances and limits"
+    if unlimited is not None and (free_s := unlimited.average_travel_time_s):
+        detail += f"; {time_s / free_s - 1:+.1%} against {free_s:.3f} s without a longest green and red"
     if untold:
         return Check("traffic", "not measured", f"{time_s:.3f} s", "-", f"{detail}; {untold}")
     return Check("traffic", "pass" if more <= TRAFFIC_SLACK else "fail", f"{time_s:.3f} s", limit, detail)
@@ -222,6 +225,7 @@ def _figures(light: LightRun) -> dict[str, object]:
             }
             for crossing in light.crossings
         ],
+        "unlimited_average_travel_time_s": light.unlimited.average_travel_time_s,
         "sensing_mean_off": float(np.abs(np.concatenate([np.array(s) for s in light.result.sensed])).mean())
         if light.result.sensed
         else None,

@@ -1,7 +1,7 @@
 """The job as it is asked for: which network's flow is decided by which policy, on which board, how."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from model.policy.agent import PolicyAgent, kept_features
 from model.policy.file import Policy, load_policy
 from streetflow.control.controllers import Controller
 from streetflow.control.environment import Environment
+from streetflow.control.signal_times import LIGHT_RULES, SignalRules
 from streetflow.errors import FieldError
 from streetflow.networks.catalogue import Network, find_network
 
@@ -48,14 +49,22 @@ class Job(JobSettings):
         kernel = None if self.kernel == "auto" else self.kernel
         return Setting(self.f_cpu_hz, self.baud, kernel, self.min_green_s or None)
 
-    def environment(self, policy: Policy) -> Environment:
+    @property
+    def rules(self) -> SignalRules:
+        """Of the crossings' times and limits, in modes light and alone."""
+        return replace(LIGHT_RULES, max_green_s=self.max_green_s, longest_red_s=self.longest_red_s)
+
+    def environment(self, policy: Policy, *, has_limits: bool = False) -> Environment:
+        """Of the traffic. `has_limits`: its own lights have the longest green and red of a chip that drives lamps."""
+        own = "shell" if has_limits else policy.clearance if self.mode == "answer" else "computed"
         return Environment(
             self.network,
             self.flow,
             engine=self.engine,
             features=kept_features(policy, str(self.policy_file)),
-            clearance=self.clearance or (policy.clearance if self.mode == "answer" else "computed"),
+            clearance=own if has_limits else self.clearance or own,
             min_green_s=self.min_green_s,
+            rules=self.rules,
         )
 
     @property

@@ -200,12 +200,12 @@ def play(net_i, net_f, veh_i, veh_f, offsets, lights, light_state, actions):  # 
     """One decision of all lights. Returns OK or a step's fault."""
     serves, fault = lights.service.lanes.shape[0] > 0, OK
     seconds = 1 if serves else lights.starts.size  # at a time
-    for _ in range(lights.starts.size // seconds):
+    for turn in range(lights.starts.size // seconds):
         asked = actions
         if serves:
             s, served = unpack(net_i, net_f, veh_i, veh_f, offsets), lights.service
             ask_service(
-                light_state, actions, s.n_vehicles, served.lanes, served.opens, served.conflicts, served.served,
+                light_state, actions, turn == 0, s.n_vehicles, served.lanes, served.opens, served.conflicts, served.served,
                 served.limits_s, lights.asked,
             )  # fmt: skip
             asked = lights.asked

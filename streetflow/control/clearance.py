@@ -31,6 +31,7 @@ from streetflow.cache import cache_folder, cached_folder
 from streetflow.control.intersection import is_signalled
 from streetflow.control.service import NOBODY, service_of
 from streetflow.control.signal_groups import SignalPlan, signal_plans
+from streetflow.control.signal_times import LIGHT_RULES, SignalRules
 from streetflow.errors import FieldError
 from streetflow.kernels.service import Service
 from streetflow.near import or_else
@@ -76,10 +77,11 @@ class ClearanceTable(Changes):
         return [{links: number for number, links in reversed(list(enumerate(phases)))} for phases in opened]
 
 
-def derive_clearance(network: NetworkTables, clearance: str) -> ClearanceTable:
+def derive_clearance(network: NetworkTables, clearance: str, rules: SignalRules = LIGHT_RULES) -> ClearanceTable:
     """The network to simulate with ``clearance`` and its table of phases.
 
-    With ``hold`` it is the given one. Raises FieldError for an unknown clearance.
+    With ``hold`` it is the given one. ``rules``: what the times of ``computed`` and ``shell`` come from. Raises FieldError for
+    an unknown clearance.
     """
     require_clearance(clearance)
     signalled = [each for each in network.roadnet.intersections if is_signalled(each)]
@@ -89,7 +91,7 @@ def derive_clearance(network: NetworkTables, clearance: str) -> ClearanceTable:
     for i, table in enumerate(tables):
         phases[i, : len(table), : len(table)] = table
     seconds, least_green_s = np.full_like(phases, CLEARANCE_S), np.zeros((len(tables), most), np.int32)
-    plans = signal_plans(network) if clearance in ("computed", "shell") else ()
+    plans = signal_plans(network, rules) if clearance in ("computed", "shell") else ()
     _compute_times(plans, seconds, least_green_s)
     if clearance == "hold":
         return ClearanceTable(phases, seconds, least_green_s, network)

@@ -19,6 +19,7 @@ from streetflow.control.features import resolve_features
 from streetflow.control.intersection import signalled_intersections
 from streetflow.control.measures import QueueMeter, ThroughputMeter, measure
 from streetflow.control.observation import Observer
+from streetflow.control.signal_times import LIGHT_RULES, SignalRules
 from streetflow.control.signals import Signals
 from streetflow.control.traffic_state import TrafficState
 from streetflow.errors import InputError, InputWarning, whole_number
@@ -33,7 +34,8 @@ class Environment:
     ``seed`` is the engine's; the default is the one that the paper's runs use with this flow. ``features`` is a preset
     (``all``, ``release``, ``deployable``) or a list of names from ``streetflow.control.features.FEATURES``. ``horizon_s`` and
     ``decision_interval_s`` override the network's. ``conditions``: what goes wrong at the crossings. ``demand``: vehicles in
-    place of the flow file's. Bad names, numbers and files raise InputError.
+    place of the flow file's. ``rules``: what the times of the clearances ``computed`` and ``shell`` come from. Bad names,
+    numbers and files raise InputError.
     """
 
     measures_queues: bool
@@ -53,6 +55,7 @@ class Environment:
         decision_interval_s: int | None = None,
         conditions: Conditions = FINE,
         demand: Sequence[Flow] | None = None,
+        rules: SignalRules = LIGHT_RULES,
     ) -> None:
         specs = resolve_features(features)
         require_engine(engine)
@@ -75,7 +78,7 @@ class Environment:
         flow_file = self.network.flow_file(flow)
         tables = load_network(self.network.roadnet_file)
         self.intersections = signalled_intersections(tables.roadnet)
-        self.changes = derive_clearance(tables, clearance)
+        self.changes = derive_clearance(tables, clearance, rules)
         self.engine: TrafficEngine = make_engine(engine, self.changes.network, flow_file, seed=self.seed, demand=demand)
         self._demand = demand
         self.feature_names = tuple(spec.name for spec in specs)
@@ -153,8 +156,9 @@ class Environment:
             raise RuntimeError("the run is over: call reset() before the next step()")
         wished = self._checked(actions)
         if self.signals.serves:
-            for _ in range(seconds):
-                self._drive(self.signals.asked(wished, self.traffic.lane_vehicle_counts()), 1)
+            for second in range(seconds):
+                asked = self.signals.asked(wished, self.traffic.lane_vehicle_counts(), is_new=second == 0)
+                self._drive(asked, 1)
         else:
             self._drive(wished, seconds)
         self.decision += 1

@@ -3,7 +3,7 @@
 A signal group is called by a vehicle on a lane that it can be left by, and stays so until it is green. A called group that has
 waited for the longest red, and a green one that somebody in conflict with it has waited for longer than its maximum, are due.
 While any is, a light goes for the next of its actions in a circle that serves it, whatever is wished, as soon as its minimum
-green is over.
+green is over. What had been wished is out of date then: nothing is, until the next decision.
 """
 
 from __future__ import annotations

@@ -77,15 +77,16 @@ class Signals:
         """Whether lights serve those who have waited too long: then ``asked`` is to be called each second."""
         return self._service.lanes.size > 0
 
-    def asked(self, actions: NDArray[np.int32], vehicles: NDArray[np.int32]) -> NDArray[np.int32]:
+    def asked(self, actions: NDArray[np.int32], vehicles: NDArray[np.int32], *, is_new: bool) -> NDArray[np.int32]:
         """int32[N]: the actions to advance with in the coming second: those that must come, else ``actions``.
 
         Args:
             actions: int32[N], that are wished.
             vehicles: int32[lanes of the engine].
+            is_new: whether they have just been decided.
         """
         asked = np.empty_like(actions)
-        ask_service(self._state, actions, vehicles, *self._service, asked)
+        ask_service(self._state, actions, is_new, vehicles, *self._service, asked)
         return asked
 
     @property

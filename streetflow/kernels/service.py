@@ -11,7 +11,10 @@ from streetflow.kernels.jit import entry_point, helper
 from streetflow.kernels.signals import CURRENT, PENDING, STATE_COLUMNS, TARGET
 
 # Columns of a light's state behind those of ``signals.py``; sets of groups are bits. The last ones are the groups' clocks.
-CALLED, DUE, SEEN_CURRENT, SEEN_PENDING, FIRST_CLOCK = range(STATE_COLUMNS, STATE_COLUMNS + 5)
+CALLED, DUE, SEEN_CURRENT, SEEN_PENDING, WISH, FIRST_CLOCK = range(STATE_COLUMNS, STATE_COLUMNS + 6)
+
+# What the wish is worth: it holds; somebody else is asked for; it is out of date, since somebody else has been served.
+HOLDS, OUTBID, OUT_OF_DATE = range(3)
 
 
 class Service(NamedTuple):
@@ -58,8 +61,13 @@ def _green(light, opens):  # type: ignore[no-untyped-def]
 
 
 @entry_point
-def ask_service(state, actions, vehicles, lanes, opens, conflicts, served, limits_s, asked):  # type: ignore[no-untyped-def]
+def ask_service(  # type: ignore[no-untyped-def]
+    state, actions, is_new, vehicles, lanes, opens, conflicts, served, limits_s, asked
+):
     """Fill in asked[N], the actions to go for in the coming second: those that must come, else ``actions``.
+
+    is_new: whether ``actions`` have just been decided. Once somebody who was due is being served, what had been decided before
+    is out of date, and until the next decision nothing is wished.
 
     vehicles: by lane of the engine; lanes[L, 3]: light, lane, groups; opens[N, A], conflicts[N, G], served[N]: sets of groups;
     limits_s[N, 1 + G]: longest red, and each group's maximum green.
@@ -67,6 +75,11 @@ def ask_service(state, actions, vehicles, lanes, opens, conflicts, served, limit
     for i in range(state.shape[0]):
         light = state[i]
         now, opened = light[CURRENT], opens[i, light[CURRENT]]
+        if light[WISH] == OUTBID:
+            begins = (light[PENDING] and not light[SEEN_PENDING]) or now != light[SEEN_CURRENT]
+            light[WISH] = OUT_OF_DATE if begins else HOLDS
+        if is_new:
+            light[WISH] = HOLDS
         if light[PENDING] and not light[SEEN_PENDING]:
             _restart(light, opened & ~opens[i, light[TARGET]], conflicts.shape[1])
         elif not light[PENDING] and now != light[SEEN_CURRENT]:
@@ -90,7 +103,7 @@ def ask_service(state, actions, vehicles, lanes, opens, conflicts, served, limit
                 light[DUE] |= 1 << group
             else:
                 light[clock] += 1
-        asked[i] = actions[i]
+        asked[i] = actions[i] if light[WISH] != OUT_OF_DATE else light[CURRENT]
         if light[DUE] and not light[PENDING]:
             wanted = light[DUE] & light[CALLED]
             wanted |= _in_conflict(light[CALLED], light[DUE] & green, conflicts[i])
@@ -98,4 +111,5 @@ def ask_service(state, actions, vehicles, lanes, opens, conflicts, served, limit
                 action = (light[CURRENT] + turn) % opens.shape[1]
                 if opens[i, action] & wanted:
                     asked[i] = action
+                    light[WISH] = max(light[WISH], OUTBID)
                     break

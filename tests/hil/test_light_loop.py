@@ -99,6 +99,15 @@ def test_the_wave_form_has_lamps_loops_heartbeat_relay_and_line(alone: tuple[Ver
     assert np.diff(beats) == pytest.approx(1e7, abs=5e5), "an edge every tick"
 
 
+def test_the_reference_has_the_limits_of_the_chip_and_the_one_beside_it_none() -> None:
+    """Who has waited 20 s comes next: with true counts as at the lamps, and slower than without."""
+    verdict, run = run_light(job(1000, max_green_s=15.0, longest_red_s=20.0))
+    assert verdict.check("traffic").outcome == "pass", verdict.check("traffic")
+    limited_s, free_s = run.reference.average_travel_time_s, run.unlimited.average_travel_time_s
+    assert limited_s > 1.2 * free_s
+    assert run.result.average_travel_time_s > 1.2 * free_s
+
+
 def test_a_lamp_that_is_stuck_on_trips_the_monitor_and_the_traffic_stops() -> None:
     verdict, run = run_light(job(60, monitor=True, lamp_faults=parse_lamp_faults("on@30:red1")))
     check = verdict.check("monitor")
@@ -169,6 +178,9 @@ def test_verdicts_fail_on_what_they_are_for(alone: tuple[Verdict, LightRun, byte
     assert long.outcome == "fail" and "a green of 300 s while others wait" in long.detail
     slow, fast = LoopResult(average_travel_time_s=106.0), LoopResult(average_travel_time_s=100.0)
     assert check_light_traffic(slow, fast, "").outcome == "fail"
+    told = check_light_traffic(slow, slow, "", fast)
+    assert told.outcome == "pass", "limits that both have cost nothing; what they cost is told"
+    assert "+6.0% against 100.000 s without a longest green and red" in told.detail
     assert check_light_traffic(replace(slow, average_travel_time_s=104.0), fast, "").outcome == "pass"
 
 

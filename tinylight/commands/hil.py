@@ -200,7 +200,8 @@ def hil(
             _require_agent(agent, mode, policy, report)
             jobs = _agent_jobs(agent, settings, network, flow)
         else:
-            jobs = _jobs(settings, network, flow, policy, {"--record": record, "--vcd": vcd, "--events": events, "--page": page})
+            outputs = {"--record": record, "--vcd": vcd, "--events": events, "--page": page}
+            jobs = _jobs(settings, network, flow, policy, outputs)
         runs = _run_all(jobs, record, vcd) if mode == "answer" else _run_lights(jobs, vcd, events, page)
     verdicts, sections = [], []
     for job, verdict in runs:
