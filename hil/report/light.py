@@ -33,7 +33,7 @@ def _cells(each: Any) -> list[str]:
     return [
         f"{lamps['changes']:,}",
         f"{lamps['greens']:,}",
-        *(f"+{lamps[name]:.1f}" if lamps[name] < float("inf") else "-" for name in MARGINS),
+        *(f"{round(lamps[name], 1) + 0.0:+.1f}" if lamps[name] < float("inf") else "-" for name in MARGINS),
         f"{lamps['longest_wait_s']:.0f}",
         f"{lamps['longest_green_s']:.0f}",
         trips or "silent",
