@@ -15,128 +15,17 @@
 #include <simavr/sim_interrupts.h>
 
 enum {
-    SRAM = 0x100, SPL = 0x5D, SPH = 0x5E,
-    PORTS = 0x23, PORTS_END = 0x2B, IO = 0x20, /* data addresses */
-    R0 = 0, X = 26, Y = 28, Z = 30,
+    SRAM = 0x100, SPL = 0x5D, SPH = 0x5E, /* data addresses */
+    PORTS = 0x23, PORTS_END = 0x2B,
 };
 
-#define OPS(OP)                                                                                                                    \
-    OP(LEFT) OP(NOP) OP(MOVW) OP(MULS) OP(MULSU) OP(CPC) OP(CP) OP(SUB) OP(SBC) OP(ADD) OP(ADC) OP(CPSE) OP(AND) OP(EOR) OP(OR)    \
-    OP(MOV) OP(CPI) OP(SBCI) OP(SUBI) OP(ORI) OP(ANDI) OP(LDI) OP(LDD) OP(STD) OP(LDS) OP(STS) OP(LD_INC) OP(ST_INC) OP(LD_DEC)      \
-    OP(ST_DEC) OP(LPM) OP(LPM_INC) OP(PUSH) OP(POP) OP(COM) OP(NEG) OP(SWAP) OP(INC) OP(ASR) OP(LSR) OP(ROR) OP(DEC) OP(BSET)         \
-    OP(BCLR) OP(JMP) OP(CALL) OP(RET) OP(IJMP) OP(ICALL) OP(ADIW) OP(SBIW) OP(MUL) OP(RJMP) OP(RCALL) OP(BRBS) OP(BRBC) OP(BLD)        \
-    OP(BST) OP(SBRC) OP(SBRS) OP(IN) OP(OUT) OP(SBI) OP(CBI) OP(SBIC) OP(SBIS)
-
-#define NAME(op) op,
 #define LABEL(op) &&do_##op,
-enum { OPS(NAME) };
 
 static inline uint16_t word_at(const avr_t *avr, uint32_t pc)
 {
     uint16_t word;
     memcpy(&word, avr->flash + pc, sizeof word);
     return word;
-}
-
-static tl_decoded decoded(uint16_t word, int op, int d, int r, int k)
-{
-    return (tl_decoded){word, (uint8_t)op, (uint8_t)d, (uint8_t)r, (int16_t)k};
-}
-
-static int is_long(uint16_t word)
-{
-    return (word & 0xFC0F) == 0x9000 || (word & 0xFE0C) == 0x940C;
-}
-
-/* 1001 00xd dddd xxxx: loads and stores */
-static tl_decoded decode_access(uint16_t w, int d)
-{
-    int stores = w >> 9 & 1;
-    switch (w & 0xF) {
-    case 0x0: return decoded(w, stores ? STS : LDS, d, 0, 0);
-    case 0x1: return decoded(w, stores ? ST_INC : LD_INC, d, Z, 0);
-    case 0x2: return decoded(w, stores ? ST_DEC : LD_DEC, d, Z, 0);
-    case 0x4: return decoded(w, stores ? LEFT : LPM, d, 0, 0);
-    case 0x5: return decoded(w, stores ? LEFT : LPM_INC, d, 0, 0);
-    case 0x9: return decoded(w, stores ? ST_INC : LD_INC, d, Y, 0);
-    case 0xA: return decoded(w, stores ? ST_DEC : LD_DEC, d, Y, 0);
-    case 0xC: return decoded(w, stores ? STD : LDD, d, X, 0);
-    case 0xD: return decoded(w, stores ? ST_INC : LD_INC, d, X, 0);
-    case 0xE: return decoded(w, stores ? ST_DEC : LD_DEC, d, X, 0);
-    case 0xF: return decoded(w, stores ? PUSH : POP, d, 0, 0);
-    default: return decoded(w, LEFT, 0, 0, 0);
-    }
-}
-
-/* 1001 010d dddd xxxx */
-static tl_decoded decode_single(uint16_t w, int d)
-{
-    static const uint8_t ops[16] = {COM, NEG, SWAP, INC, LEFT, ASR, LSR, ROR, LEFT, LEFT, DEC, LEFT, JMP, JMP, CALL, CALL};
-    switch (w) {
-    case 0x9508: return decoded(w, RET, 0, 0, 0);
-    case 0x9409: return decoded(w, IJMP, 0, 0, 0);
-    case 0x9509: return decoded(w, ICALL, 0, 0, 0);
-    case 0x95C8: return decoded(w, LPM, R0, 0, 0);
-    }
-    if ((w & 0xFF0F) == 0x9408) { /* flags; those that bear on interrupts are left */
-        int bit = w >> 4 & 7;
-        return decoded(w, bit == S_I ? LEFT : w & 0x80 ? BCLR : BSET, 0, 0, bit);
-    }
-    if ((w & 0xFE0E) == 0x940C && (w & 0x01F1))
-        return decoded(w, LEFT, 0, 0, 0); /* beyond 64 K words */
-    return decoded(w, ops[w & 0xF], d, 0, 0);
-}
-
-static __attribute__((noinline)) tl_decoded decode(uint16_t w)
-{
-    static const uint8_t twos[16] = {[1] = CPC, [2] = SBC, [3] = ADD, [4] = CPSE, [5] = CP, [6] = SUB, [7] = ADC,
-                                     [8] = AND, [9] = EOR, [10] = OR, [11] = MOV};
-    static const uint8_t withs[8] = {[3] = CPI, [4] = SBCI, [5] = SUBI, [6] = ORI, [7] = ANDI};
-    int d = w >> 4 & 31, r = (w & 15) | (w >> 5 & 16), k = (w & 15) | (w >> 4 & 0xF0), way = (int16_t)(w << 4) >> 3;
-    switch (w >> 12) {
-    case 0x0:
-        if (w == 0)
-            return decoded(w, NOP, 0, 0, 0);
-        if (w >> 8 == 1)
-            return decoded(w, MOVW, 2 * (w >> 4 & 15), 2 * (w & 15), 0);
-        if (w >> 8 == 2)
-            return decoded(w, MULS, 16 + (w >> 4 & 15), 16 + (w & 15), 0);
-        if (w >> 8 == 3)
-            return decoded(w, (w & 0x88) == 0 ? MULSU : LEFT, 16 + (w >> 4 & 7), 16 + (w & 7), 0);
-        return decoded(w, twos[w >> 10], d, r, 0);
-    case 0x1: case 0x2:
-        return decoded(w, twos[w >> 10], d, r, 0);
-    case 0x3: case 0x4: case 0x5: case 0x6: case 0x7:
-        return decoded(w, withs[w >> 12], 16 + (w >> 4 & 15), 0, k);
-    case 0x8: case 0xA:
-        return decoded(w, w >> 9 & 1 ? STD : LDD, d, w & 8 ? Y : Z, (w & 7) | (w >> 7 & 0x18) | (w >> 8 & 0x20));
-    case 0x9:
-        if ((w & 0xFC00) == 0x9000)
-            return decode_access(w, d);
-        if ((w & 0xFE00) == 0x9400)
-            return decode_single(w, d);
-        if ((w & 0xFE00) == 0x9600)
-            return decoded(w, w & 0x100 ? SBIW : ADIW, 24 + 2 * (w >> 4 & 3), 0, (w & 15) | (w >> 2 & 0x30));
-        if ((w & 0xFC00) == 0x9800) {
-            static const uint8_t kinds[4] = {CBI, SBIC, SBI, SBIS};
-            return decoded(w, kinds[w >> 8 & 3], 0, IO + (w >> 3 & 31), w & 7);
-        }
-        return decoded(w, MUL, d, r, 0);
-    case 0xC:
-        return decoded(w, RJMP, 0, 0, way);
-    case 0xD:
-        return decoded(w, RCALL, 0, 0, way);
-    case 0xE:
-        return decoded(w, LDI, 16 + (w >> 4 & 15), 0, k);
-    case 0xF: {
-        static const uint8_t bits[4] = {BLD, BST, SBRC, SBRS};
-        if (!(w & 0x800))
-            return decoded(w, w & 0x400 ? BRBC : BRBS, w & 7, 0, (int16_t)(w << 6) >> 9 << 1);
-        return w & 8 ? decoded(w, LEFT, 0, 0, 0) : decoded(w, bits[w >> 9 & 3], d, 0, w & 7);
-    }
-    default:
-        return decoded(w, w & 0x800 ? OUT : IN, d, IO + ((w & 15) | (w >> 5 & 0x30)), 0);
-    }
 }
 
 #define PAIR(at) ((uint16_t)(R[at] | R[(at) + 1] << 8))
@@ -147,7 +36,7 @@ static __attribute__((noinline)) tl_decoded decode(uint16_t w)
     if (left <= 0 || pc >= end) goto do_LEFT; \
     at = all_decoded + (pc >> 1); \
     uint16_t word = word_at(avr, pc); \
-    if (__builtin_expect(at->word != word, 0)) *at = decode(word); \
+    if (__builtin_expect(at->word != word, 0)) *at = tl_decode(word); \
     goto *labels[at->op]; } while (0)
 #define NEXT(bytes, cycles) do { pc += (bytes); left -= (cycles); DISPATCH; } while (0)
 #define ZNS(result) (F[S_Z] = (result) == 0, F[S_N] = (uint8_t)(result) >> 7, F[S_S] = F[S_N] ^ F[S_V])
@@ -166,34 +55,34 @@ static __attribute__((noinline)) tl_decoded decode(uint16_t w)
 #define SHIFT(result, carry) do { \
     uint8_t v = (uint8_t)(result), c = (carry); R[at->d] = v; F[S_C] = c; F[S_V] = (uint8_t)(v >> 7 ^ c); ZNS(v); NEXT(2, 1); } while (0)
 #define PRODUCT(value) do { \
-    uint16_t v = (uint16_t)(value); SET_PAIR(R0, v); F[S_C] = v >> 15; F[S_Z] = v == 0; NEXT(2, 2); } while (0)
+    uint16_t v = (uint16_t)(value); SET_PAIR(TL_R0, v); F[S_C] = v >> 15; F[S_Z] = v == 0; NEXT(2, 2); } while (0)
 #define KEEP_TIME (avr->cycle = stop - (uint64_t)left, avr->pc = pc) /* for callbacks */
-#define READABLE is_ours(sim, at->r, (const void *)avr->io[at->r - IO].r.c)
-#define WRITABLE is_ours(sim, at->r, (const void *)avr->io[at->r - IO].w.c)
+#define READABLE is_ours(sim, at->r, (const void *)avr->io[at->r - TL_IO].r.c)
+#define WRITABLE is_ours(sim, at->r, (const void *)avr->io[at->r - TL_IO].w.c)
 #define SKIP(condition) do { \
     if (!(condition)) NEXT(2, 1); \
-    if (is_long(word_at(avr, pc + 2))) NEXT(6, 3); \
+    if (tl_is_long(word_at(avr, pc + 2))) NEXT(6, 3); \
     NEXT(4, 2); } while (0)
 
 /* Whether an I/O register is mere memory, or of a port whose callbacks set no timer and raise no interrupt. */
 static inline int is_ours(const tl_sim *sim, uint8_t address, const void *callback)
 {
-    if (address == IO + 0x3F || sim->avr->io[address - IO].irq)
+    if (address == TL_IO + 0x3F || sim->avr->io[address - TL_IO].irq)
         return 0;
     return !callback || (sim->on_pins && address >= PORTS && address <= PORTS_END);
 }
 
 static uint8_t read_io(avr_t *avr, uint8_t address)
 {
-    if (avr->io[address - IO].r.c)
-        avr->data[address] = avr->io[address - IO].r.c(avr, address, avr->io[address - IO].r.param);
+    if (avr->io[address - TL_IO].r.c)
+        avr->data[address] = avr->io[address - TL_IO].r.c(avr, address, avr->io[address - TL_IO].r.param);
     return avr->data[address];
 }
 
 static void write_io(avr_t *avr, uint8_t address, uint8_t value)
 {
-    if (avr->io[address - IO].w.c)
-        avr->io[address - IO].w.c(avr, address, value, avr->io[address - IO].w.param);
+    if (avr->io[address - TL_IO].w.c)
+        avr->io[address - TL_IO].w.c(avr, address, value, avr->io[address - TL_IO].w.param);
     else
         avr->data[address] = value;
 }
@@ -210,7 +99,7 @@ static void push_address(uint8_t *R, uint16_t sp, uint32_t pc)
 /* Instructions that can be taken here, one after another, until one can't or the batch is over; returns the cycles left of it. */
 static int64_t run_plain(tl_sim *sim, int64_t all)
 {
-    static const void *const labels[] = {OPS(LABEL)};
+    static const void *const labels[] = {TL_OPS(LABEL)};
     avr_t *avr = sim->avr;
     uint8_t *const R = avr->data, *const F = avr->sreg;
     const uint16_t last = (uint16_t)(avr->ramend - SRAM);
@@ -324,15 +213,15 @@ do_STS:
     R[address] = R[at->d];
     NEXT(4, 2);
 do_LPM:
-    address = PAIR(Z);
+    address = PAIR(TL_Z);
     if (address > avr->flashend) goto do_LEFT;
     R[at->d] = avr->flash[address];
     NEXT(2, 3);
 do_LPM_INC:
-    address = PAIR(Z);
-    if (address > avr->flashend || (at->d | 1) == (Z | 1)) goto do_LEFT;
+    address = PAIR(TL_Z);
+    if (address > avr->flashend || (at->d | 1) == (TL_Z | 1)) goto do_LEFT;
     R[at->d] = avr->flash[address];
-    SET_PAIR(Z, address + 1);
+    SET_PAIR(TL_Z, address + 1);
     NEXT(2, 3);
 do_PUSH:
     sp = PAIR(SPL);
@@ -349,7 +238,7 @@ do_POP:
 
 do_RJMP: NEXT(2 + at->k, 2);
 do_JMP: pc = 2u * word_at(avr, pc + 2); NEXT(0, 3);
-do_IJMP: pc = 2u * PAIR(Z); NEXT(0, 2);
+do_IJMP: pc = 2u * PAIR(TL_Z); NEXT(0, 2);
 do_RCALL:
     sp = PAIR(SPL);
     if (!IN_SRAM(sp - 1) || !IN_SRAM(sp)) goto do_LEFT;
@@ -365,7 +254,7 @@ do_ICALL:
     sp = PAIR(SPL);
     if (!IN_SRAM(sp - 1) || !IN_SRAM(sp)) goto do_LEFT;
     push_address(R, sp, pc + 2);
-    pc = 2u * PAIR(Z);
+    pc = 2u * PAIR(TL_Z);
     NEXT(0, 3);
 do_RET:
     sp = (uint16_t)(PAIR(SPL) + 2);
@@ -380,7 +269,7 @@ do_SBRC: SKIP(!(R[at->d] >> at->k & 1));
 do_SBRS: SKIP(R[at->d] >> at->k & 1);
 
 do_IN:
-    if (at->r == IO + 0x3F) {
+    if (at->r == TL_IO + 0x3F) {
         uint8_t flags = 0;
         for (int bit = 0; bit < 8; bit++)
             flags |= (uint8_t)(F[bit] << bit);

@@ -21,8 +21,8 @@ from streetflow.cache import cache_folder, cannot_cache
 from streetflow.errors import InputError
 
 SOURCES = [Path(__file__).with_name(name) for name in (
-    "simavr_glue.c", "simavr_core.c", "simavr_line.c", "simavr_trace.c", "simavr_pins.c", "simavr_memo.c",
-    "simavr_bench.c", "simavr_monitor.c",
+    "simavr_glue.c", "simavr_core.c", "simavr_decode.c", "simavr_line.c", "simavr_trace.c", "simavr_pins.c",
+    "simavr_memo.c", "simavr_bench.c", "simavr_monitor.c",
 )]  # fmt: skip
 HEADERS = [Path(__file__).with_name(name) for name in ("simavr_glue.h", "simavr_bench.h")]
 FLAGS = ("-std=gnu11", "-O2", "-fPIC")

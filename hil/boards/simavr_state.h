@@ -1,6 +1,7 @@
 /* What the two halves of the glue share: the board itself, and the line functions that running it needs. Library-internal. */
 #ifndef TINYLIGHT_SIMAVR_STATE_H
 #define TINYLIGHT_SIMAVR_STATE_H
+#include "simavr_decode.h"
 #include "simavr_glue.h"
 
 #include <simavr/avr_uart.h>
@@ -16,13 +17,6 @@ typedef struct {
     uint64_t start, end;
     uint8_t value;
 } sent_byte;
-
-/* An instruction of one word as simavr_core.c takes it: `d` and `r` are registers, `k` a constant, a bit, or a way in bytes. */
-typedef struct {
-    uint16_t word;
-    uint8_t op, d, r;
-    int16_t k;
-} tl_decoded;
 
 enum { FLASH_WORDS = 0x4000 };
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,20 @@ from streetflow.control.traffic_state import TrafficState
 from streetflow.errors import FieldError
 
 LONG_AGO_S = 1_000_000
+
+
+class Sensors(Protocol):
+    """What an actuated controller knows of the lanes; both are by lane of the engine."""
+
+    quiet_s: NDArray[np.int64]
+    """For how long no vehicle has left the lane; LONG_AGO_S or more: none yet."""
+
+    @property
+    def waiting(self) -> NDArray[np.bool_]:
+        """Whether somebody is on the lane."""
+
+    def look(self, seconds: int) -> None:
+        """So long after the look before."""
 
 
 class VehicleActuated:
@@ -30,20 +45,30 @@ class VehicleActuated:
         passage_s: whole seconds without a vehicle over its stop line, after which a lane's green is worth nothing.
         max_green_s: the longest green while another phase is called.
         min_green_s: the shortest green, where the environment's lights have no longer one.
+        sensors: makes what it knows of the lanes; by default loops without a fault.
     """
 
     features = ("inter_2_current_phase",)  # unused: an environment observes at least one feature
     decision_interval_s = 1
 
-    def __init__(self, passage_s: int = 3, max_green_s: int = 60, min_green_s: int = 5) -> None:
+    def __init__(
+        self,
+        passage_s: int = 3,
+        max_green_s: int = 60,
+        min_green_s: int = 5,
+        sensors: Callable[[Environment], Sensors] | None = None,
+    ) -> None:
         for name, value in (("passage_s", passage_s), ("max_green_s", max_green_s), ("min_green_s", min_green_s)):
             if value < 1:
                 raise FieldError(name, f"must be 1 or more, is {value}")
         self.passage_s, self.max_green_s, self.min_green_s = passage_s, max_green_s, min_green_s
+        self._sensors = sensors
 
     def reset(self, environment: Environment) -> None:
         self._environment = environment
-        self._loops = StopLines(environment.intersections, environment.traffic)
+        self._loops: Sensors = StopLines(environment.intersections, environment.traffic)
+        if self._sensors is not None:
+            self._loops = self._sensors(environment)
         self._lanes = [np.array(each.in_lanes) for each in environment.intersections]
         self._gains = [gains_of(each) for each in environment.intersections]
         self._calls = [in_ring(gains, each) for gains, each in zip(self._gains, environment.intersections, strict=True)]
@@ -56,7 +81,7 @@ class VehicleActuated:
     def act(self, observation: NDArray[np.int32]) -> NDArray[np.int32]:
         environment = self._environment
         self._loops.look(environment.decision_interval_s)
-        waiting = environment.traffic.lane_vehicle_counts() > 0
+        waiting = self._loops.waiting
         flowing = waiting & (self._loops.quiet_s < self.passage_s)
         current, elapsed_s = environment.current_action, environment.elapsed_s
         self._called_s[current != self._before] = 0
@@ -88,6 +113,11 @@ class StopLines:
         self._watched[[lane for each in intersections for lane in each.in_lanes]] = True
         self.quiet_s = np.full(self._watched.size, LONG_AGO_S, np.int64)
         self._before = self._vehicles()
+
+    @property
+    def waiting(self) -> NDArray[np.bool_]:
+        """bool[lanes of the engine]: whether somebody is on the lane."""
+        return self._traffic.lane_vehicle_counts() > 0
 
     def look(self, seconds: int) -> None:
         """So long after the look before."""
