@@ -1,7 +1,7 @@
 """The chip as the light for an hour, in emulation and with its monitor, beside true counts and rules: docs/results/street.md.
 
-python scripts/on_street.py            # writes docs/results/street.json and .md; stopped, the same command goes on
-python scripts/on_street.py --show     # .md alone, from .json
+python scripts/on_street.py [NETWORK ...]   # writes docs/results/street.json and .md; stopped, the same command goes on
+python scripts/on_street.py --show          # .md alone, from .json
 
 Each crossing of a network has a chip and a monitor. The policy's travel time in the loop stands beside that of the same policy
 with true counts, with the shell's longest green and red and without, and beside rules under the same clearances, both ways.
@@ -159,7 +159,7 @@ def _tuned_cell(row: Row) -> str:
 def main() -> None:
     rows = Rows(FILE, "python scripts/on_street.py")
     if "--show" not in sys.argv[1:]:
-        for name in NETWORKS:
+        for name in [name for name in sys.argv[1:] if name in NETWORKS] or NETWORKS:
             loop(rows, find_network(name))
             write_whole(FILE.with_suffix(".md"), page(rows))
     write_whole(FILE.with_suffix(".md"), page(rows))

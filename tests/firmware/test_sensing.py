@@ -152,6 +152,14 @@ def test_a_dead_stop_line_loop_is_seen_in_its_green(host: Path) -> None:
     assert faults(said)[0] == (Kind.DETECTOR_FAULT_OPEN_LOOP, stop_line(1))
 
 
+def test_a_queue_at_the_next_light_is_no_fault_of_the_lane_that_leads_there(host: Path) -> None:
+    """Another light's red may last minutes; nobody here knows when it is green."""
+    lane = IN_LANES
+    said = answers(host, [*vehicles({entry(lane): 14}), "sense 20000", "counts"])
+    assert not faults(said)
+    assert last(said, "counts")[lane] == 14
+
+
 def test_a_dead_lane_is_seen_by_its_neighbours(host: Path) -> None:
     passing = [line for _ in range(101) for line in [*pulse(entry(1)), "sense 150", *pulse(stop_line(1))]]
     said = answers(host, [*passing, "sense 200", "suspects"])

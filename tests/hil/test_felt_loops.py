@@ -31,5 +31,6 @@ def test_sound_loops_tell_what_there_is() -> None:
     assert travel_time_s(felt(None)) == travel_time_s(VehicleActuated())
 
 
-def test_dead_loops_leave_vehicles_unseen() -> None:
-    assert travel_time_s(felt("dead:30%,seed=1")) > 1.2 * travel_time_s(felt(None))
+def test_dead_loops_leave_everybody_unseen() -> None:
+    """The light rests in its first phase."""
+    assert travel_time_s(felt("dead:100%")) > 1.5 * travel_time_s(felt(None))

@@ -22,6 +22,7 @@ enum { ENTRY, STOP_LINE, LOOPS };
 #define DEFICIT_LIMIT 3    /* left the lane without having entered it */
 #define KEPT_LIMIT 12      /* entered, and nobody left */
 #define KEPT_GREEN_S 30
+#define KEPT_OUT_S COUNT_MAX
 #define OTHERS_LIMIT 100   /* entered the neighbours since somebody entered this lane */
 #define OTHERS_MOST 200    /* counted up to here */
 #define SANE_S 20          /* without a sign of its fault: it is believed again */
@@ -127,7 +128,9 @@ static bool is_silent(uint8_t number, uint8_t which) {
     if (which == ENTRY) {
         return lane->loops[ENTRY].missed >= DEFICIT_LIMIT || entries_of_others(number) >= OTHERS_LIMIT;
     }
-    return lane->loops[STOP_LINE].missed >= KEPT_LIMIT && lane->green_s >= KEPT_GREEN_S;
+    /* Of a lane that leads out nobody here knows when it is green: another light may hold it for as long as its longest red. */
+    const uint8_t limit_s = number < LIGHT_IN_LANES ? KEPT_GREEN_S : KEPT_OUT_S;
+    return lane->loops[STOP_LINE].missed >= KEPT_LIMIT && lane->green_s >= limit_s;
 }
 
 /* What speaks against a loop, at the end of a second: 0, or the kind of the event */
