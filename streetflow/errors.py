@@ -174,5 +174,5 @@ class Problems:
     def raise_if_any(self) -> None:
         """Raise one InputError with the first fault, the others as its ``others``."""
         if self.found:
-            place, fault = self.found[0]
-            raise InputError(self.file, place, fault, tuple(self.found[1:]))
+            (place, fault), *others = dict.fromkeys(self.found)  # a faulty object is found with each of its fields
+            raise InputError(self.file, place, fault, tuple(others))

@@ -26,3 +26,11 @@ def plain_number(value: object) -> object:
         return float(value)
     except OverflowError:
         return math.inf
+
+
+def is_finite(value: float) -> bool:
+    """`math.isfinite`, which raises for a whole number beyond all floats."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False

@@ -5,7 +5,6 @@ Dictionaries come sorted by key. Where CityFlow prints and carries on, or crashe
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from streetflow.engine.archive import Archive
-from streetflow.engine.arguments import plain_number, road_names
+from streetflow.engine.arguments import is_finite, plain_number, road_names
 from streetflow.engine.reading import ReadingEngine
 from streetflow.engine.replay_log import ReplayLog
-from streetflow.engine.start import add_free_slots
+from streetflow.engine.start import add_free_slots, next_pushed
 from streetflow.errors import InputError, InputWarning, UnknownIdError
 from streetflow.kernels import step as kernel_step
 from streetflow.kernels import tables as t
@@ -91,8 +90,8 @@ class Engine(ReadingEngine):
             ValueError: the speed isn't finite.
         """
         v = self._require(vehicle_id)
-        if not math.isfinite(speed):
-            raise ValueError(f"a speed must be a finite number, is {speed}")
+        if not is_finite(speed):
+            raise ValueError(f"a speed must be a finite number, is {plain_number(speed)}")
         self.state.custom_speed[v] = speed
 
     def push_vehicle(self, info: Mapping[str, float], roads: Sequence[str]) -> None:
@@ -195,6 +194,7 @@ class Engine(ReadingEngine):
         if self.config.lane_change:
             self._tables.grow("changers", self._tables.sizes["slots"])
         self._refresh()
+        self._n_pushed = max(self._n_pushed, next_pushed(self.state))
         self._directory.forget()
         n_slots = archive.n_slots
         if n_slots < self._tables.sizes["slots"]:
@@ -230,9 +230,11 @@ class Engine(ReadingEngine):
 
         Raises:
             RuntimeError: saveReplay is false in the config.
-            InputError: the file can't be written.
+            InputError: the file can't be written, or is an input or the other log.
         """
-        self._require_replay().open(self.config.directory + replay_file)
+        replay, path = self._require_replay(), self.config.directory + replay_file
+        self.config.check_replay_file(path)
+        replay.open(path)
 
     def _require_replay(self) -> ReplayLog:
         if self._replay is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.engine.roadnet_log import roadnet_log
-from streetflow.errors import InputError, cannot_be
+from streetflow.errors import InputError, InputWarning, cannot_be
 from streetflow.files import write_whole
 from streetflow.kernels import tables as t
 from streetflow.kernels.decimal_text import powers_of_ten
@@ -55,7 +56,7 @@ class ReplayLog:
             key = Path(path).resolve()
             owner = _owners.get(key)
             if owner is not None:
-                owner._own_file().flush()  # otherwise closing it would write into the new, empty file
+                owner._flush()  # otherwise closing it would write into the new, empty file
             file = key.open("wb", buffering=_BLOCK_BYTES)
         except (OSError, ValueError) as fault:
             raise cannot_be("written", path, fault) from None
@@ -63,17 +64,23 @@ class ReplayLog:
             if loser is not None:
                 loser._give_up()
         self._file, self._path, self._key = file, path, key
-        weakref.finalize(self, file.close)
+        weakref.finalize(self, _close, file, path)
         _owners[key] = self
 
     def _give_up(self) -> None:
         if self._key is not None and _owners.get(self._key) is self:
             del _owners[self._key]
-            self._own_file().close()
+            _close(self._own_file(), self._path)
 
     def set_enabled(self, enabled: bool) -> None:
         self._enabled = enabled
-        self._own_file().flush()
+        self._flush()
+
+    def _flush(self) -> None:
+        try:
+            self._own_file().flush()
+        except OSError as fault:
+            raise cannot_be("written", self._path, fault) from None
 
     def _own_file(self) -> BinaryIO:
         assert self._file is not None
@@ -101,7 +108,18 @@ class ReplayLog:
         order = running[np.argsort(state.priority[running])]
         size = write_vehicles(*memory, order, *self._shapes, endings.texts, endings.first, self._powers, self._line)
         self._line[size : size + lights.size] = lights
-        file.write(self._line[: size + lights.size].data)  # in one call: an interrupt leaves no part of a line behind
+        try:
+            file.write(self._line[: size + lights.size].data)  # in one call: an interrupt leaves no part of a line behind
+        except OSError as fault:
+            raise cannot_be("written", self._path, fault) from None
+
+
+def _close(file: BinaryIO, path: str) -> None:
+    """A warning if the last lines can't be written."""
+    try:
+        file.close()
+    except OSError as fault:
+        warnings.warn(f"{cannot_be('written', path, fault)}: its end is missing", InputWarning, stacklevel=2)
 
 
 class _Endings:

@@ -83,6 +83,14 @@ def add_free_slots(state: t.State, first: int) -> None:
     state.counters[t.N_FREE] = n_free + new.size
 
 
+def next_pushed(state: t.State) -> int:
+    """The least number of a pushed vehicle that is above those of all present and finished ones: ids stay unique."""
+    n_trips = int(state.counters[t.N_TRIPS])
+    present = state.ordinal[(state.status >= t.PENDING) & (state.flow < 0)]
+    gone = state.trip_ordinal[:n_trips][state.trip_flow[:n_trips] < 0]
+    return 1 + max(int(present.max(initial=-1)), int(gone.max(initial=-1)))
+
+
 def seed_generator(state: t.State, seed: int) -> None:
     """Restart the random generator from a seed, taken modulo 2**32."""
     generator: Any = np.random.RandomState(seed % 2**32).get_state(legacy=False)

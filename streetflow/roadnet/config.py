@@ -28,6 +28,19 @@ class Config:
     roadnet_log_file: str = ""
     replay_log_file: str = ""
     lane_change: bool = False
+    config_file: str = ""  # "" where there is none
+
+    def check_replay_file(self, path: str) -> None:
+        """InputError if a replay in this file would overwrite an input or the other log."""
+        files = {
+            "config": self.config_file,
+            "roadnetFile": self.roadnet_file,
+            "flowFile": self.flow_file,
+            "roadnetLogFile": self.roadnet_log_file,
+        }
+        for owner, name in files.items():
+            if name and "\0" not in path and os.path.realpath(name) == os.path.realpath(path):
+                raise InputError(path, "", f"is the file of {owner}: it would be overwritten")
 
 
 def check_interval(interval_s: float, file: str | Path, place: str) -> None:
@@ -39,9 +52,9 @@ def check_interval(interval_s: float, file: str | Path, place: str) -> None:
         warnings.warn(message, InputWarning, stacklevel=3)
 
 
-def _check_distinct(problems: Problems, directory: str, files: dict[str, str]) -> None:
+def _check_distinct(problems: Problems, config_file: str, directory: str, files: dict[str, str]) -> None:
     """Logs are emptied when an engine starts, so none may be an input or another log."""
-    owner: dict[str, str] = {}
+    owner = {os.path.realpath(config_file): "the config"} if config_file else {}
     for field, name in files.items():
         path = os.path.realpath(directory + name)
         if path in owner and field.endswith("LogFile"):
@@ -61,10 +74,10 @@ def _check_slash(problems: Problems, directory: str, *names: str) -> None:
 def load_config(path: str | Path) -> Config:
     """Read and check a config file, or a text that is the JSON object itself. InputError names every faulty field."""
     if isinstance(path, str) and path.lstrip().startswith("{"):
-        text, path = path, "config"
+        text, path, config_file = path, "config", ""
         root = Cursor(parse_json(text, path), path)
     else:
-        root = Cursor(read_json(path), path)
+        root, config_file = Cursor(read_json(path), path), str(path)
     root.members()
     problems = Problems(path)
 
@@ -82,9 +95,8 @@ def load_config(path: str | Path) -> Config:
     problems.raise_if_any()
     if save_replay:
         names = ("roadnetFile", "flowFile", "roadnetLogFile", "replayLogFile")
-        _check_distinct(
-            problems, directory, dict(zip(names, (roadnet_file, flow_file, roadnet_log_file, replay_log_file), strict=True))
-        )
+        files = dict(zip(names, (roadnet_file, flow_file, roadnet_log_file, replay_log_file), strict=True))
+        _check_distinct(problems, config_file, directory, files)
         problems.raise_if_any()
     check_interval(interval_s, path, "interval")
     return Config(
@@ -98,4 +110,5 @@ def load_config(path: str | Path) -> Config:
         roadnet_log_file=directory + roadnet_log_file,
         replay_log_file=directory + replay_log_file,
         lane_change=lane_change is True,
+        config_file=config_file,
     )

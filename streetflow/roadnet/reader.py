@@ -16,6 +16,7 @@ _T = TypeVar("_T")
 Point = tuple[float, float]
 TURN_RANKS = {"turn_right": 1, "turn_left": 2, "go_straight": 3}
 UNKNOWN_RANK = 0  # of a movement of any other type: it yields to all others, and isn't a turn
+_SHORTEST_CYCLE_S = 0.001  # of lights that run by their own plan: every cycle within a step is gone through
 
 
 @dataclass(frozen=True)
@@ -314,8 +315,12 @@ def _available(cursor: Cursor, n_road_links: int) -> int:
 
 
 def check_phase_times(roadnet: Roadnet) -> None:
-    """InputError if the engine's own light plan could never advance in time (all times 0)."""
+    """InputError if the engine's own light plan would go round without end, or next to, within a step."""
     for number, intersection in enumerate(roadnet.intersections):
-        if not intersection.virtual and math.fsum(phase.time_s for phase in intersection.phases) <= 0.0:
+        if intersection.virtual:
+            continue
+        cycle_s = math.fsum(phase.time_s for phase in intersection.phases)
+        if cycle_s < _SHORTEST_CYCLE_S:
+            fault = f"add up to {cycle_s:g} s, less than {_SHORTEST_CYCLE_S:g}" if cycle_s else "are 0"
             place = f"intersections[{number}].trafficLight.lightphases"
-            raise InputError(roadnet.file, place, "all times are 0, so the lights can't run by their own plan")
+            raise InputError(roadnet.file, place, f"all times {fault}, so the lights can't run by their own plan")

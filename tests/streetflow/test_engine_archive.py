@@ -38,6 +38,20 @@ def test_snapshot_and_load(config: Path) -> None:
     assert run(engine, 60, seed=1) == first
 
 
+def test_vehicles_pushed_after_a_load_get_ids_of_their_own(config: Path) -> None:
+    """The numbering isn't part of a snapshot, so that another engine would name a second vehicle manually_pushed_0."""
+    engine, other = Engine(config), Engine(config)
+    engine.push_vehicle({}, ROUTE)
+    engine.next_step()
+    other.load(engine.snapshot())
+    other.push_vehicle({}, ROUTE)
+    ids = other.get_vehicles(include_waiting=True)
+    assert len(set(ids)) == len(ids) and {"manually_pushed_0", "manually_pushed_1"} <= {*ids}
+    other.step_many(100)
+    assert set(other.get_vehicle_speed()) == set(other.get_vehicles())
+    assert len(set(other.trips().ids)) == len(other.trips().ids)
+
+
 def test_archive_files_and_other_engines(config: Path, tmp_path: Path) -> None:
     engine = Engine(config)
     run(engine, 30)

@@ -151,6 +151,11 @@ def test_flow_fault(tmp_path: Path, change: Any, place: str, fault: str) -> None
     expect(write(tmp_path, ROADNET, [flow(), bad]), tmp_path / "flow.json", place, fault)
 
 
+def test_a_vehicle_that_is_no_object_is_one_fault(tmp_path: Path) -> None:
+    error = expect(write(tmp_path, ROADNET, [flow(vehicle=None)]), tmp_path / "flow.json", "[0].vehicle", "must be an object")
+    assert not error.others
+
+
 def test_flow_file_that_holds_an_object(tmp_path: Path) -> None:
     expect(write(tmp_path, ROADNET, {"flows": []}), tmp_path / "flow.json", "", "must be an array")
 
@@ -240,11 +245,12 @@ def test_file_that_is_not_text(tmp_path: Path) -> None:
     expect(path, path, "byte 9", "isn't UTF-8")
 
 
-def test_lights_that_never_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("time_s", "fault"), [(0, "all times are 0"), (1e-300, "all times add up to")])
+def test_lights_that_never_end(tmp_path: Path, time_s: float, fault: str) -> None:
     roadnet = copy.deepcopy(ROADNET)
     for phase in crossing(roadnet)["trafficLight"]["lightphases"]:
-        phase["time"] = 0
-    expect(write(tmp_path, roadnet, [], rlTrafficLight=False), tmp_path / "roadnet.json", LIGHTS, "all times are 0")
+        phase["time"] = time_s
+    expect(write(tmp_path, roadnet, [], rlTrafficLight=False), tmp_path / "roadnet.json", LIGHTS, fault)
     Engine(write(tmp_path, roadnet, []))  # without their own plan the times don't matter
 
 

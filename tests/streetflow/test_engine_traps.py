@@ -66,6 +66,7 @@ BAD_CALLS: list[tuple[str, Callable[[Engine], object], type[Exception], str]] = 
     ("speed of an unknown vehicle", lambda e: e.set_vehicle_speed("x", 1.0), UnknownVehicleError, "Vehicle 'x' not found$"),
     ("speed NaN", lambda e: e.set_vehicle_speed(e.get_vehicles()[0], math.nan), ValueError, "must be a finite number"),
     ("speed infinite", lambda e: e.set_vehicle_speed(e.get_vehicles()[0], math.inf), ValueError, "must be a finite number"),
+    ("speed of 10**400", lambda e: e.set_vehicle_speed(e.get_vehicles()[0], 10**400), ValueError, "must be a finite number"),
     ("speed a string", lambda e: e.set_vehicle_speed(e.get_vehicles()[0], "3"), TypeError, "real number"),
     ("speed None", lambda e: e.set_vehicle_speed(e.get_vehicles()[0], None), TypeError, "real number"),
     ("push on an unknown road", lambda e: e.push_vehicle({}, ["r_-1_0_O"]), UnknownIdError, "near matches: r_-1_0_0"),
@@ -226,14 +227,29 @@ def test_archive_of_other_input_of_the_same_size_is_refused(tmp_path: Path) -> N
         ({"roadnetLogFile": "roadnet.json"}, "roadnetLogFile"),
         ({"replayLogFile": "./flow.json"}, "replayLogFile"),
         ({"replayLogFile": "roadnet_log.json"}, "replayLogFile"),
+        ({"replayLogFile": "config.json"}, "replayLogFile"),
+        ({"roadnetLogFile": "./config.json"}, "roadnetLogFile"),
     ],
 )
 def test_a_log_may_not_overwrite_another_file(tmp_path: Path, changes: Any, place: str) -> None:
     path = write(tmp_path, grid(), [], saveReplay=True, **changes)
-    before = (tmp_path / "roadnet.json").read_text(), (tmp_path / "flow.json").read_text()
+    before = {file: file.read_text() for file in tmp_path.iterdir()}
     with pytest.raises(InputError, match=f"{place}: is the file of .*: it would be overwritten"):
         Engine(path)
-    assert before == ((tmp_path / "roadnet.json").read_text(), (tmp_path / "flow.json").read_text())
+    assert before == {file: file.read_text() for file in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["config.json", "./roadnet.json", "link", "roadnet_log.json"])
+def test_nor_may_a_replay_that_moves_to_it(tmp_path: Path, name: str) -> None:
+    engine = Engine(write(tmp_path, grid(), [], saveReplay=True))
+    (tmp_path / "link").symlink_to("flow.json")
+    before = {file: file.read_text() for file in tmp_path.iterdir() if file.name != "replay.txt"}
+    with pytest.raises(InputError, match=r"is the file of .*: it would be overwritten"):
+        engine.set_replay_file(name)
+    engine.step_many(3)
+    engine.set_save_replay(False)
+    assert before == {file: file.read_text() for file in before}
+    assert len((tmp_path / "replay.txt").read_text().splitlines()) == 3
 
 
 def test_replay_goes_on_after_a_file_that_cannot_be_written(tmp_path: Path) -> None:

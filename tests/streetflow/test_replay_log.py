@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streetflow import Engine, InputWarning
+from streetflow import Engine, InputError, InputWarning
 from streetflow.networks.catalogue import find_network, network_names
 from streetflow.roadnet.geometry import direction_at
 from streetflow.roadnet.polylines import Polylines
@@ -115,6 +115,23 @@ def test_what_is_left_is_written_when_the_engine_goes_or_the_program_ends(tmp_pa
     program = f"from streetflow import Engine; engine = Engine({str(config)!r}); engine.step_many(4); raise KeyboardInterrupt"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode != 0
     assert (tmp_path / "replay.txt").read_text().count("\n") == 4
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "full").symlink_to("/dev/full")
+    engine = Engine(small_grid(tmp_path, replayLogFile="full"))
+    with pytest.raises(InputError, match=r"full: can't be written: No space left on device"):
+        engine.step_many(1000)
+    with pytest.raises(InputError, match=r"full: can't be written: No space left on device"):
+        engine.set_save_replay(False)
+    with pytest.warns(InputWarning, match=r"full: can't be written: No space left on device: its end is missing"):
+        engine.set_replay_file("other.txt")
+    engine.set_save_replay(True)
+    engine.next_step()
+    del engine
+    gc.collect()
+    assert len((tmp_path / "other.txt").read_text().splitlines()) == 1
 
 
 def test_polylines_are_lists_of_points_and_flat_arrays() -> None:
