@@ -373,7 +373,7 @@ def test_a_reference_that_will_not_be_is_refused_before_the_runs(
     reference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """CoLight can't control the crossing; TinyLight has two rows."""
-    monkeypatch.setattr("model.report.run.run_tasks", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr("model.report.run.run_jobs", lambda *_, **__: pytest.fail("it ran"))
     models = "FixedTime,CoLight,TinyLight.paper"
     options = ["--models", models, "--networks", "crossing", "--flows", "0", "--work", str(tmp_path / "w")]
     assert tinylight("table", *options, "--reference", reference) == 2

@@ -11,6 +11,7 @@ import typer
 
 from streetflow.errors import InputError, fields_from
 from streetflow.near import or_else
+from tinylight.commands.jobs import require_place
 from tinylight.commands.options import ClusterOption, JsonOption, ProcessesOption, require_alone
 from tinylight.commands.train_planned import train_by_planning
 from tinylight.commands.train_result import show_policy
@@ -194,6 +195,7 @@ def train(
         _require_options(
             context, set(context.params) - {*LOCAL_OPTIONS}, "a node trains with --cluster, which doesn't take this"
         )
+        require_place(None, cluster)
     if device not in DEVICES:
         raise InputError("--device", "", f"unknown device {device!r}{or_else(device, DEVICES)}")
     if device == "cuda" and not torch.cuda.is_available():
