@@ -22,7 +22,7 @@ from streetflow.roadnet.flow import VehicleKind
 from streetflow.roadnet.json_reader import read_json
 
 _FORMAT = "streetflow-archive"
-_VERSION = 5
+_VERSION = 6
 # What a step changes. Not in it, as in CityFlow: which flows were dropped, the numbering of pushed vehicles.
 _FIXED_SIZE = (
     "counters", "reals", "rng", "head", "tail", "n_vehicles", "n_waiting", "arrival_step", "arrival_after", "queue_head",
@@ -32,6 +32,9 @@ _FIXED_SIZE = (
 _BY_SLOT = tuple(field.name for field in t.FIELDS if field.size == "slots" and not field.name.startswith("mover"))
 _BY_TRIP = tuple(field.name for field in t.FIELDS if field.size == "trips")
 _OF_THE_ENGINE = (t.OWN_LIGHTS, t.REVISITS)  # counters that say how an engine was set up
+_JUMPS = (("jump_from", "jump_to"), ("jump_from_1", "jump_to_1"), ("jump_from_2", "jump_to_2"))
+_PLANNED = ("planned_end", *(name for pair in _JUMPS for name in pair))  # indices in ``path``, as path_index
+_PlaceInPath = tuple[tuple[int, ...], int, int, int]  # roads, position and lane where a lane path starts, index in that path
 _KEYS = {"path_index": "way"}  # by field: its key in a file, where that isn't the field's name
 
 
@@ -57,22 +60,29 @@ class Archive:
         arrays |= {name: getattr(state, name)[: state.counters[t.N_TRIPS]].copy() for name in _BY_TRIP}
         waiting_or_running = np.flatnonzero(state.status >= t.WAITING)
         lane_paths = {int(v): demand.lane_path_at(int(state.path_index[v])) for v in waiting_or_running}
+        planned = {}
+        for v in waiting_or_running if state.counters[t.REVISITS] else ():
+            ahead = {name: demand.lane_path_at(int(arrays[name][v])) for name in _planned_of(arrays, v)}
+            if ahead:
+                planned[int(v)] = ahead
         routes = list(zip(demand.valid, demand.routes, strict=True))
-        self._fill_in(arrays, routes, list(demand.kinds), lane_paths, demand, engine.inputs_sha256)
+        self._fill_in(arrays, routes, list(demand.kinds), lane_paths, planned, demand, engine.inputs_sha256)
 
     def _fill_in(
         self,
         arrays: dict[str, NDArray[Any]],
         routes: list[tuple[bool, tuple[int, ...]]],
         kinds: list[VehicleKind],
-        lane_paths: dict[int, tuple[tuple[int, ...], int, int, int]],
+        lane_paths: dict[int, _PlaceInPath],
+        planned: dict[int, dict[str, _PlaceInPath]],
         demand: Demand | None,
         inputs: str,
     ) -> None:
         self._arrays = arrays
         self._routes = routes  # by route number: valid, roads
         self._kinds = kinds
-        self._lane_paths = lane_paths  # by slot: roads, position and lane where its lane path starts, index in that path
+        self._lane_paths = lane_paths  # by slot
+        self._planned = planned  # by slot and field, of vehicles that have planned how to pass a road twice
         self._demand = demand  # the engine's own numbering, if the archive was taken in this process
         self._inputs = inputs  # `EngineCore.inputs_sha256` of the engine
 
@@ -105,6 +115,7 @@ class Archive:
         kind, route, path_index = (self._arrays[name] for name in ("kind", "route", "path_index"))
         if self._demand is not demand:
             kind, route, path_index = self._renumber(demand)
+            planned = self._renumber_planned(demand)
         demand.write(tables)
         state = tables.state
         kept = [int(state.counters[c]) for c in _OF_THE_ENGINE]
@@ -119,8 +130,9 @@ class Archive:
         state.kind[: self.n_slots] = kind
         state.route[: self.n_slots] = route
         state.path_index[: self.n_slots] = path_index
-        if self._demand is not demand:  # what was planned ahead is in the other engine's numbers: it is planned anew
-            state.jump_from[: self.n_slots] = state.planned_end[: self.n_slots] = -1
+        if self._demand is not demand:
+            for name in _PLANNED:
+                getattr(state, name)[: self.n_slots] = planned[name]
         present = state.priority[state.status >= t.PENDING] & (t.PRIORITY_BUCKETS - 1)
         state.priority_uses[:] = np.bincount(present, minlength=t.PRIORITY_BUCKETS)
 
@@ -136,6 +148,14 @@ class Archive:
                 roads, position, lane, index = self._lane_paths[int(v)]
                 path_index[v] = demand.lane_path_start(roads, position, lane) + index
         return kind, route, path_index
+
+    def _renumber_planned(self, demand: Demand) -> dict[str, NDArray[np.int32]]:
+        """What the vehicles have planned ahead, by field, in another engine's numbering."""
+        planned = {name: np.full(self.n_slots, -1, np.int32) for name in _PLANNED}
+        for v, ahead in self._planned.items():
+            for name, (roads, position, lane, index) in ahead.items():
+                planned[name][v] = demand.lane_path_start(roads, position, lane) + index
+        return planned
 
     def dump(self, path: str | Path) -> None:
         """Write the snapshot as a JSON file, whole or not at all.
@@ -154,6 +174,7 @@ class Archive:
             "routes": [[valid, list(roads)] for valid, roads in self._routes],
             "kinds": [astuple(kind) for kind in self._kinds],
             "ways": {str(v): [list(roads), *rest] for v, (roads, *rest) in self._lane_paths.items()},
+            "planned": {str(v): {name: [list(at[0]), *at[1:]] for name, at in p.items()} for v, p in self._planned.items()},
         }
         content["sha256"] = _sha256(content)
         write_whole(path, json.dumps(content, allow_nan=False))
@@ -189,13 +210,27 @@ class Archive:
                 arrays,
                 [(bool(valid), tuple(map(int, roads))) for valid, roads in content["routes"]],
                 [VehicleKind(*map(float, kind)) for kind in content["kinds"]],
-                {int(v): (tuple(map(int, w[0])), int(w[1]), int(w[2]), int(w[3])) for v, w in content["ways"].items()},
+                {int(v): _place(way) for v, way in content["ways"].items()},
+                {
+                    int(v): {name: _place(ahead[name]) for name in _PLANNED if name in ahead}
+                    for v, ahead in content["planned"].items()
+                },
                 None,
                 str(content["inputs"]),
             )
             return archive
         except (KeyError, TypeError, ValueError, OverflowError) as fault:
             raise InputError(path, "", f"not a snapshot: {fault!r}") from None
+
+
+def _planned_of(arrays: Mapping[str, NDArray[Any]], v: int) -> list[str]:
+    """Fields of what vehicle v has planned ahead; a jump from nowhere is none."""
+    jumps = [name for pair in _JUMPS if arrays[pair[0]][v] >= 0 for name in pair]
+    return [*jumps, *(["planned_end"] if arrays["planned_end"][v] >= 0 else [])]
+
+
+def _place(way: Any) -> _PlaceInPath:
+    return tuple(map(int, way[0])), int(way[1]), int(way[2]), int(way[3])
 
 
 def _sha256(content: Mapping[str, Any]) -> str:

@@ -232,6 +232,36 @@ def test_routes_round_the_block_are_equal_to_the_oracle(lane_change: bool, tmp_p
 
 
 @pytest.mark.filterwarnings("ignore::streetflow.errors.InputWarning")
+def test_an_archive_keeps_what_was_planned_over_roads_that_come_back(tmp_path: Path) -> None:
+    """Another engine goes on from the file as the first one does. Planned anew, the way of some vehicle would differ."""
+    with_jumps = 0
+    for seed in range(12):
+        rng = random.Random(seed)
+        roadnet = ring(rng.choice([20.0, 60.0]), rng.randint(1, 3), False)
+        flows = [
+            {"vehicle": {**rng.choice([CAR, TRUCK]), "maxSpeed": rng.randrange(12, 40) / 2}, "route": rng.choice(ROUTES),
+             "interval": 1.0, "startTime": start_s, "endTime": start_s}
+            for start_s in range(0, 30, 5)
+        ]  # fmt: skip
+        config = write(tmp_path / str(seed), roadnet, flows, interval=0.5, seed=seed)
+        first, other = Engine(config), Engine(config)
+        other.push_vehicle({**CAR, "speed": 0.0}, ROUTES[0][:2])  # so that its numbers of paths are others
+        for _ in range(4):
+            for _ in range(20):
+                first.next_step()
+            with_jumps += bool((first.state.jump_from[first.state.status == t.RUNNING] >= 0).any())
+            file = tmp_path / f"{seed}.json"
+            first.snapshot().dump(file)
+            other.load_from_file(str(file))
+            for _ in range(10):
+                first.next_step()
+                other.next_step()
+                assert first.get_vehicle_distance() == other.get_vehicle_distance()
+                assert first.get_lane_vehicles() == other.get_lane_vehicles()
+    assert with_jumps > 3
+
+
+@pytest.mark.filterwarnings("ignore::streetflow.errors.InputWarning")
 def test_changes_among_mixed_speeds_are_equal_to_the_oracle(tmp_path: Path) -> None:
     """Where vehicles that received a signal have their turn after the change that it announced is complete."""
     after_the_change = 0
