@@ -20,8 +20,8 @@ pytest.importorskip("torch", reason="torch is not installed (extra: train)")
 from model.report.run import run_jobs
 from model.report.training import Training
 
-FIELDS = {"network": "crossing", "features": "inlane_2_num_vehicle,phase_2_delay", "search_episodes": 12, "refine_episodes": 12}
-TRAININGS = 8
+FIELDS = {"network": "crossing", "features": "inlane_2_num_vehicle,phase_2_delay", "search_episodes": 6, "refine_episodes": 6}
+TRAININGS = 6
 
 
 @pytest.fixture(params=[1, 2], ids=["one node", "two nodes"])
