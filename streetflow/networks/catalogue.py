@@ -2,8 +2,8 @@
 
 ``TINYLIGHT_DATA`` is a list of folders, separated as ``PATH`` is. A sub-folder NAME of one of them that holds
 ``roadnet.json`` and ``flow_0.json``, ``flow_1.json``, ... is the network NAME; an optional ``network.json``
-beside them may give ``{"horizon_s": 1800}`` (and ``made_of``, for its readers). Built-in networks come first,
-then the folders in the order given.
+beside them may give ``{"horizon_s": 1800, "decision_interval_s": 10}`` (and ``made_of``, for its readers). Built-in
+networks come first, then the folders in the order given.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DECISION_INTERVAL_S = 20
 
 MOST_FLOW_DIGITS = 9  # of a flow's number
 
-NETWORK_FILE_KEYS = {"horizon_s", "made_of"}
+NETWORK_FILE_KEYS = ("horizon_s", "decision_interval_s", "made_of")
 
 RUN_SEEDS = (992832, 284765, 905873, 776383, 198876, 192223, 223341, 182228, 885746, 992817)
 """Engine seed of the run on flow file K, as in the paper's released experiment."""
@@ -119,7 +119,7 @@ def network_of(place: str) -> Network:
     if not (folder / "roadnet.json").is_file():
         raise InputError(folder, "roadnet.json", "missing: a network's folder, or a flow file's, holds it")
     if path.is_file():
-        return Network(folder.name, folder / "roadnet.json", (path,), _horizon_s(folder))
+        return Network(folder.name, folder / "roadnet.json", (path,), *_times_s(folder))
     _require_flows(folder)
     return _data_set(folder)
 
@@ -137,9 +137,9 @@ def roadnet_of(place: str) -> tuple[Path, int]:
     folders = [path] if os.path.exists(path) and place not in network_names() else _folders_called(place)
     for folder in folders:
         if folder.is_file():
-            return folder, _horizon_s(folder.absolute().parent)
+            return folder, _times_s(folder.absolute().parent)[0]
         if _has_roadnet(folder):
-            return folder / "roadnet.json", _horizon_s(folder.absolute())
+            return folder / "roadnet.json", _times_s(folder.absolute())[0]
     network = network_of(place)
     return network.roadnet_file, network.horizon_s
 
@@ -267,24 +267,31 @@ def _data_set(folder: Path) -> Network:
     if missing:
         raise InputError(folder, f"flow_{min(missing)}.json", "missing: flow files are numbered 0, 1, 2, ...")
     flows = tuple(folder / f"flow_{k}.json" for k in numbers)
-    return Network(folder.name, folder / "roadnet.json", flows, _horizon_s(folder))
+    return Network(folder.name, folder / "roadnet.json", flows, *_times_s(folder))
 
 
-def _horizon_s(folder: Path) -> int:
-    own = _own_horizon_s(folder / "network.json")
-    return HORIZONS_S.get(folder.name, DEFAULT_HORIZON_S) if own is None else own
+def _times_s(folder: Path) -> tuple[int, int]:
+    """Horizon and decision interval."""
+    own = _own_times_s(folder / "network.json")
+    horizon_s = own.get("horizon_s", HORIZONS_S.get(folder.name, DEFAULT_HORIZON_S))
+    return horizon_s, own.get("decision_interval_s", DECISION_INTERVAL_S)
 
 
-def _own_horizon_s(file: Path) -> int | None:
-    """``horizon_s`` of a ``network.json``, None without the file."""
+def _own_times_s(file: Path) -> dict[str, int]:
+    """The times of a ``network.json``; none without the file."""
     if not file.is_file():
-        return None
+        return {}
     content = read_json(file)
-    horizon_s = content.get("horizon_s") if isinstance(content, dict) else None
-    unknown = set(content) - NETWORK_FILE_KEYS if isinstance(content, dict) else set()
+    if not isinstance(content, dict):
+        raise InputError(file, "", "must be an object")
+    unknown = set(content) - set(NETWORK_FILE_KEYS)
     if unknown:
-        name = min(unknown)
-        raise InputError(file, name, f"unknown; a network's description has {' and '.join(sorted(NETWORK_FILE_KEYS))}")
-    if type(horizon_s) is not int or horizon_s <= 0:
-        raise InputError(file, "horizon_s", f"must be a whole number of seconds above 0, not {horizon_s!r}")
-    return horizon_s
+        known = f"{', '.join(NETWORK_FILE_KEYS[:-1])} and {NETWORK_FILE_KEYS[-1]}"
+        raise InputError(file, min(unknown), f"unknown; a network's description has {known}")
+    times_s: dict[str, int] = {}
+    for key in [key for key in NETWORK_FILE_KEYS[:-1] if key in content or key == "horizon_s"]:
+        value = content.get(key)
+        if type(value) is not int or value <= 0:
+            raise InputError(file, key, f"must be a whole number of seconds above 0, not {value!r}")
+        times_s[key] = value
+    return times_s

@@ -112,9 +112,10 @@ def write_network(folder: Path, files: Mapping[str, bytes]) -> None:
         raise InputError(folder, "", f"can't be written: {fault.strerror or fault}") from None
 
 
-def network_json(horizon_s: int, made_of: Mapping[str, Any]) -> dict[str, bytes]:
-    """``network.json``, with what the network was made of."""
-    return {"network.json": json_bytes({"horizon_s": horizon_s, "made_of": made_of})}
+def network_json(horizon_s: int, made_of: Mapping[str, Any], decision_interval_s: int | None = None) -> dict[str, bytes]:
+    """``network.json``, with what the network was made of. decision_interval_s: None for the usual."""
+    interval = {} if decision_interval_s is None else {"decision_interval_s": decision_interval_s}
+    return {"network.json": json_bytes({"horizon_s": horizon_s, **interval, "made_of": made_of})}
 
 
 def _draw(seed: int, what: str) -> Draw:

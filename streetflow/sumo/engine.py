@@ -48,6 +48,7 @@ class SumoEngine:
 
     Attributes:
         version: SUMO's.
+        options: those further options; what is set here counts from the next `reset` on.
 
     Raises:
         InputError: the folder holds no such data set, it doesn't fit the road network, SUMO refuses its files, or SUMO isn't
@@ -58,7 +59,7 @@ class SumoEngine:
         roadnet = network.roadnet
         self._binding = read_binding(folder)
         self._config = folder / self._binding.config
-        self._options = tuple(options)
+        self.options = tuple(options)
         self._seed = seed
         self._steps_a_second = round(1 / self._binding.step_s)
         self.lane_ids = roadnet.lane_ids
@@ -184,7 +185,7 @@ class SumoEngine:
     # --- inside ---
 
     def _load(self) -> None:
-        options = ["-c", str(self._config), "--seed", str(self._seed), *_QUIET, *self._options]
+        options = ["-c", str(self._config), "--seed", str(self._seed), *_QUIET, *self.options]
         try:
             found = self._process.call("load", options, list(self._binding.lanes), [list(way) for way in self._binding.ways])
         except SumoFault as fault:

@@ -14,7 +14,7 @@ from streetflow.networks.write import json_bytes, network_json
 from streetflow.roadnet.network_tables import load_network
 from streetflow.sumo.binding import FILE, Binding
 from streetflow.sumo.demand import Demand, departures, read_demand
-from streetflow.sumo.flows import FlowWriter
+from streetflow.sumo.flows import CUT, FlowWriter
 from streetflow.sumo.net import Net, read_net
 from streetflow.sumo.roadnet import Converted, convert
 from streetflow.sumo.scenario import Scenario
@@ -33,8 +33,13 @@ class Imported:
     notes: tuple[str, ...]
 
 
-def import_scenario(scenario: Scenario) -> Imported:
+def import_scenario(scenario: Scenario, decision_interval_s: int | None = None, *, in_parts: bool = False) -> Imported:
     """Convert a scenario.
+
+    Args:
+        scenario: the scenario.
+        decision_interval_s: seconds between decisions of the network's lights; None: the usual.
+        in_parts: cut the vehicles that our own engine can't drive as a whole, rather than leave them out there.
 
     Raises:
         InputError: a file is faulty, or the network has no light with anything to choose.
@@ -57,7 +62,7 @@ def import_scenario(scenario: Scenario) -> Imported:
         raise InputError(scenario.net, "", f"there is nothing to control: {why}")
     horizon_s = math.ceil(end_s - begin_s)
     roadnet = json_bytes(converted.roadnet)
-    flow, left_out = _flow(roadnet, demand, begin_s, end_s)
+    flow, left_out = _flow(roadnet, demand, begin_s, end_s, in_parts)
     binding = Binding(
         CONFIG, begin_s, scenario.step_s, converted.lanes, converted.lane_lengths_m, converted.ways, converted.lights
     )
@@ -66,18 +71,20 @@ def import_scenario(scenario: Scenario) -> Imported:
         "roadnet.json": roadnet,
         "flow_0.json": json_bytes(flow),
         FILE: json_bytes(binding.content()),
-        **network_json(horizon_s, made_of),
+        **network_json(horizon_s, made_of, decision_interval_s),
         **_sumo_files(scenario, end_s),
     }
     taken = _taken(converted) | {"vehicles": vehicles, "vehicles on our own engine": len(flow), "horizon, s": horizon_s}
     return Imported(files, taken, tuple(_notes(scenario, net, converted, demand, left_out)))
 
 
-def _flow(roadnet: bytes, demand: Demand, begin_s: float, end_s: float) -> tuple[list[dict[str, object]], Counter[str]]:
+def _flow(
+    roadnet: bytes, demand: Demand, begin_s: float, end_s: float, in_parts: bool
+) -> tuple[list[dict[str, object]], Counter[str]]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "roadnet.json"
         file.write_bytes(roadnet)
-        return FlowWriter(load_network(file)).flow(demand, begin_s, end_s)
+        return FlowWriter(load_network(file), in_parts=in_parts).flow(demand, begin_s, end_s)
 
 
 def _sumo_files(scenario: Scenario, end_s: float) -> dict[str, bytes]:
@@ -137,6 +144,8 @@ def _notes(scenario: Scenario, net: Net, converted: Converted, demand: Demand, l
         count = converted.without_conflicts
         yield f"{count} intersections whose right of way isn't in the file: their conflicts are those of the shapes"
     yield from (f"passed over, SUMO drives them: {count} {what}" for what, count in demand.passed_over.items())
+    if left_out[CUT]:
+        yield f"on our own engine: {left_out.pop(CUT)} {CUT}"
     yield from (f"not on our own engine, SUMO drives them: {count} {what}" for what, count in left_out.items() if count)
     other = _other_lengths(converted)
     if other:

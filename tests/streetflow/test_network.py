@@ -64,10 +64,17 @@ def test_horizons(two_folders: tuple[Path, Path]) -> None:
     assert find_network("Elsewhere").decision_interval_s == 20
     (two_folders[0] / "Elsewhere" / "network.json").write_text('{"horizon_s": 1200}')
     assert find_network("Elsewhere").horizon_s == 1200
+    (two_folders[0] / "Elsewhere" / "network.json").write_text('{"horizon_s": 1200, "decision_interval_s": 10}')
+    assert find_network("Elsewhere").decision_interval_s == 10
 
 
 @pytest.mark.parametrize(
-    "content", ["{", '{"horizon_s": 0}', '{"horizon_s": "900"}', "[]", '{"horizon_s": true}', '{"horizon_s": 9, "horizon": 9}']
+    "content",
+    [
+        *("{", '{"horizon_s": 0}', '{"horizon_s": "900"}', "[]", '{"horizon_s": true}', '{"horizon_s": 9, "horizon": 9}'),
+        *('{"decision_interval_s": 9}', '{"horizon_s": 9, "decision_interval_s": 0}'),
+        '{"horizon_s": 9, "decision_interval_s": null}',
+    ],
 )
 def test_bad_network_json(two_folders: tuple[Path, Path], content: str) -> None:
     (two_folders[0] / "Elsewhere" / "network.json").write_text(content)

@@ -142,6 +142,26 @@ def test_what_is_taken_and_what_is_not_is_told(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_in_parts_every_vehicle_is_driven_through_every_light(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that turn left from the right lane, and the one that would change lanes between two lights, are cut."""
+    out = tmp_path / "parts"
+    assert tinylight("import-sumo", str(CONFIG), str(out), "--in-parts", "--interval", "5") == 0
+    assert "31 vehicles cut into parts" in " ".join(capsys.readouterr().out.split())
+    assert network_of(str(out)).decision_interval_s == 5
+    network = load_network(out / "roadnet.json")
+    flow = json.loads((out / "flow_0.json").read_bytes())
+    for each in flow:
+        route = tuple(network.roadnet.road_index[road] for road in each["route"])
+        lanes = network.router.entry_lanes(route)
+        assert lanes and not any(network.router.lane_path(route, 0, lane).is_dead_end for lane in lanes)
+    turning = [each for each in flow if each["route"][0] == "hill_B" and each["route"][-1] != "B_east"]
+    rest = [each for each in flow if each["route"] == ["B_A", "A_south"]]
+    assert [each["route"] for each in turning] == [["hill_B", "B_A"]]
+    assert len(rest) == 1 and rest[0]["startTime"] > turning[0]["startTime"] + 20
+    corner = [each for each in flow if each["route"][-1] == "A_north" and each["route"][0] != "south_A"]
+    assert len(corner) == 30
+
+
 def test_files_named_one_by_one_give_the_same_network(folder: Path, tmp_path: Path) -> None:
     packed = tmp_path / "two_lights.net.xml.gz"
     packed.write_bytes(gzip.compress((DRAWN / "two_lights.net.xml").read_bytes()))

@@ -26,6 +26,18 @@ def import_sumo(
         float | None,
         typer.Option(metavar="S", help="And ends.", show_default="the configuration's, or the last departure"),
     ] = None,
+    interval: Annotated[
+        int | None,
+        typer.Option(metavar="S", min=1, help="Seconds from one decision of the lights to the next.", show_default="20"),
+    ] = None,
+    in_parts: Annotated[
+        bool,
+        typer.Option(
+            "--in-parts",
+            help="For training on our own engine: cut the vehicles that it can't drive as a whole, where they would change "
+            "lanes, rather than leave them out there.",
+        ),
+    ] = False,
     json_file: JsonOption = None,
 ) -> None:
     """Import a SUMO scenario: a folder that is used like any network, on SUMO (--engine sumo) and on our own engine.
@@ -44,7 +56,7 @@ def import_sumo(
     out = files[-1]
     require_new_folder(out)
     require_writable(json_file)
-    imported = import_scenario(read_scenario(files[:-1], begin, end))
+    imported = import_scenario(read_scenario(files[:-1], begin, end), interval, in_parts=in_parts)
     write_network(out, imported.files)
     table = Table(title=str(out), title_justify="left", show_header=False)
     for what, count in imported.taken.items():
