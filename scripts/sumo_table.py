@@ -267,7 +267,9 @@ def page(table: Table) -> str:
         if set(delays) >= {POLICY, *TO_BEAT}:
             above = [rule for rule in TO_BEAT if fmean(delays[POLICY]) >= fmean(delays[rule])]
             (not_below if above else below).append(f"{name} ({', '.join(above)})" if above else name)
-    head = _HEAD.format(seeds=len(SEEDS), below=", ".join(below) or "none", above="; ".join(not_below) or "none")
+    said = {"below": ", ".join(below) or "none", "above": "; ".join(not_below) or "none"}
+    open_ones = [name for name in SETTINGS if name not in {each.partition(" ")[0] for each in (*below, *not_below)}]
+    head = _HEAD.format(seeds=len(SEEDS), open=", ".join(open_ones) or "none", **said)
     return head + "\n".join(parts) + _sides(table.sides)
 
 
@@ -323,6 +325,7 @@ wished for) and `departDelay` (wait to enter), those under way and those that ne
 given as trips; where the road in has room the two are equal. *Queue* is the mean of SUMO's halting vehicles.
 
 Below both actuated controls and both kinds of MaxPressure: {below}. Not below: {above}.
+Not measured with all of them yet: {open}.
 
 RESCO's published runs (avg_timeLoss.py in the folder utils of github.com/Pi-Star-Lab/RESCO at 07a7dad, delay in s):
 
