@@ -301,7 +301,7 @@ def _chip_line(chip: Mapping[str, Any] | None) -> str:
 def _sides(sides: list[dict[str, Any]]) -> str:
     if not sides:
         return ""
-    names = ("average_travel_time_s", "network_time_s", "throughput_veh_per_min", "queue_vehicles", "created_vehicles")
+    names = ("travel_time_s", "network_time_s", "throughput_veh_per_min", "queue_vehicles", "created_vehicles")
     lines = ["", _SIDES, "", f"| | engine | {' | '.join(names)} |", f"| --- | --- |{' ---: |' * len(names)}"]
     for row in sides:
         lines.append(f"| {row['scenario']} | {row['engine']} | {' | '.join(f'{row[key]:.2f}' for key in names)} |")

@@ -66,6 +66,14 @@ def test_the_table_counts_all_vehicles_and_goes_on_where_it_stopped(table: Modul
     assert again == [*kept["rows"], gone]
 
 
+def test_both_engines_side_by_side(table: ModuleType, tmp_path: Path) -> None:
+    table.main(["--sides", "two_lights"])
+    rows = json.loads((tmp_path / "sumo.json").read_bytes())["sides"]
+    assert [row["engine"] for row in rows] == ["builtin", "sumo"] and rows[0]["created_vehicles"] < rows[1]["created_vehicles"]
+    text = (tmp_path / "sumo.md").read_text()
+    assert f"| two_lights | builtin | {rows[0]['travel_time_s']:.2f} |" in text
+
+
 def test_actuated_programs_keep_the_network_s_phases(table: ModuleType) -> None:
     fixed, actuated = table.Variant("two_lights").network(), table.Variant("two_lights", actuated=True).network()
     programs = (actuated.roadnet_file.parent / "sumo" / "actuated.add.xml").read_text()
