@@ -333,7 +333,7 @@ RESCO's published runs (avg_timeLoss.py in the folder utils of github.com/Pi-Sta
 | --- | ---: | ---: | ---: | ---: | ---: |
 | cologne1 | | 25.8 to 30.6 | 27.6 to 34.1, once 1076 | 26.1 | 28.7 |
 | cologne3 | 37.6 to 142.5 | 19.4 to 496.7 | 23.5 to 691.5 | 24.0 | |
-| ingolstadt7 | 87.0 to 99.2 | 65.6 to 100.0 | 39.2 to 58.0 | 31.2 | 48.2 |
+| ingolstadt7 | 87.0 to 99.2 | 65.6 to 100.0 | 39.3 to 58.0 | 31.2 | 48.2 |
 | ingolstadt21 | 118.4 to 192.6 | | | | |
 | grid4x4 | | 33.3 to 35.5 | 50.7 to 54.1 | 32.9 | 46.9 |
 | arterial4x4 | | 682 to 1258 | 826 to 1048 | | |
