@@ -53,7 +53,7 @@ $(VENV)/.ready-hil: pyproject.toml constraints.txt scripts/system_packages.sh
 $(VENV)/.ready-test: $(VENV)/.ready-hil
 	@echo "setup: what the tests need, PyTorch among it; this takes a few minutes, once"
 	@PYTHON="$(PYTHON)" scripts/system_packages.sh chromium
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[firmware,train,plot,gym,pettingzoo,sb3,cluster,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[firmware,train,plot,gym,pettingzoo,sb3,sumo,cluster,test]'
 	@command -v npm >/dev/null && npm install --silent --no-audit --no-fund --prefix tests/firmware/avr8js || \
 		echo "setup: no npm, or it got nothing: the second emulator's tests will be skipped" >&2
 	@touch $@

@@ -72,13 +72,14 @@ class AgentJob(Job):
         save_policy(wish_policy(environment, agent), file)
         return cls(network=found, flow=flow, policy_file=file, agent=agent, agent_controller=controller, **options)
 
-    def environment(self, policy: Policy, **_limits: Any) -> Environment:
+    def environment(self, policy: Policy, *, has_limits: bool = False) -> Environment:
         return Environment(
             self.network,
             self.flow,
             features=self.agent_controller.features,
-            clearance="computed",
+            clearance="shell" if has_limits else "computed",
             decision_interval_s=policy.decision_interval_s,
+            rules=self.rules,
         )
 
     @property

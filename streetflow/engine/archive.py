@@ -61,10 +61,10 @@ class Archive:
         waiting_or_running = np.flatnonzero(state.status >= t.WAITING)
         lane_paths = {int(v): demand.lane_path_at(int(state.path_index[v])) for v in waiting_or_running}
         planned = {}
-        for v in waiting_or_running if state.counters[t.REVISITS] else ():
+        for v in waiting_or_running.tolist() if state.counters[t.REVISITS] else ():
             ahead = {name: demand.lane_path_at(int(arrays[name][v])) for name in _planned_of(arrays, v)}
             if ahead:
-                planned[int(v)] = ahead
+                planned[v] = ahead
         routes = list(zip(demand.valid, demand.routes, strict=True))
         self._fill_in(arrays, routes, list(demand.kinds), lane_paths, planned, demand, engine.inputs_sha256)
 
