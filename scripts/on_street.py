@@ -14,9 +14,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import hil.light
 from hil.build.project import content_hash, project_files
 from hil.light.job import run_light
 from hil.loop.job_spec import Job
@@ -66,7 +68,9 @@ def files_of(network: Network, *, with_chip: bool) -> Row:
     known = {"roadnet_sha256": file_sha256(network.roadnet_file), "flow_sha256": file_sha256(network.flow_file(FLOW))}
     if with_chip:
         policy = load_policy(pretrained_policy(network.name, "alone"))
+        harness = sorted(Path(hil.light.__file__).parent.glob("*.py"))
         known |= {"policy_sha256": policy.sha256, "firmware_sha256": content_hash(project_files())}
+        known |= {"harness_sha256": sha256(b"\0".join(file.read_bytes() for file in harness)).hexdigest()}
     return known
 
 

@@ -16,21 +16,22 @@ from streetflow.roadnet.network_tables import load_network
 VEHICLE_M = 5.0
 
 
-@pytest.fixture(scope="module")
-def drive() -> tuple[list[tuple[float, int, int]], Any, int]:
-    """The crossing under random phases for ten minutes: edges in time, how often counts differed, and how many lanes; those
-    that lead out, to the network's end, are among them."""
-    environment = Environment("crossing", clearance="computed")
+@pytest.fixture(scope="module", params=["crossing", "arterial"])
+def drive(request: pytest.FixtureRequest) -> tuple[list[tuple[float, int, int]], Any, int]:
+    """The network under random phases for ten minutes, or twenty with queues from light to light: edges in time, how often
+    counts differed, and how many lanes; those that lead out, to the network's end, are among them."""
+    environment = Environment(request.param, clearance="computed")
     environment.reset()
     engine = environment.engine
-    (plan,) = signal_plans(load_network(environment.network.roadnet_file))
-    lanes = [*plan.in_lanes, *environment.intersections[0].out_lanes]
+    plans = signal_plans(load_network(environment.network.roadnet_file))
+    lanes = sorted({lane for each in environment.intersections for lane in (*each.in_lanes, *each.out_lanes)})
     loops, draw = Loops(engine, lanes), np.random.default_rng(3)  # type: ignore[arg-type]
     counts, edges, wrong = np.zeros(len(lanes), int), [], []
-    for second in range(600):
+    for second in range(600 * min(len(plans), 2)):
         if second % 15 == 0:
             phases = np.full(len(engine.intersection_ids), -1, np.int32)
-            phases[plan.number] = draw.choice(plan.phase_numbers)
+            for plan in plans:
+                phases[plan.number] = draw.choice(plan.phase_numbers)
             engine.set_phases(phases)
         engine.step_many(1)
         for edge in loops.step():
