@@ -160,6 +160,14 @@ def test_a_queue_at_the_next_light_is_no_fault_of_the_lane_that_leads_there(host
     assert last(said, "counts")[lane] == 14
 
 
+def test_who_waits_long_for_the_next_light_stays_counted(host: Path) -> None:
+    """Two leave in ten minutes."""
+    lane = IN_LANES
+    leaving = ["sense 20000", *pulse(stop_line(lane))]
+    said = answers(host, [*vehicles({entry(lane): 6}), *leaving, *leaving, "sense 20000", "counts"])
+    assert last(said, "counts")[lane] == 4
+
+
 def test_a_dead_lane_is_seen_by_its_neighbours(host: Path) -> None:
     passing = [line for _ in range(101) for line in [*pulse(entry(1)), "sense 150", *pulse(stop_line(1))]]
     said = answers(host, [*passing, "sense 200", "suspects"])

@@ -13,7 +13,8 @@
 enum { ENTRY, STOP_LINE, LOOPS };
 
 #define COUNT_MAX UINT8_MAX
-#define QUIET_S 10         /* green, and nobody passed the stop line: nobody waits there */
+#define QUIET_S 11         /* green, and nobody passed the stop line: nobody waits there */
+#define QUIET_OUT_S COUNT_MAX /* of a lane that leads out, which another light may hold for as long as its longest red */
 #define CHATTER_EDGES 3    /* in a second: vehicles are two seconds apart */
 #define CHATTER_SCORE 2    /* for such a second, less one for any other */
 #define CHATTER_LIMIT 4
@@ -22,7 +23,7 @@ enum { ENTRY, STOP_LINE, LOOPS };
 #define DEFICIT_LIMIT 3    /* left the lane without having entered it */
 #define KEPT_LIMIT 12      /* entered, and nobody left */
 #define KEPT_GREEN_S 30
-#define KEPT_OUT_S COUNT_MAX
+#define KEPT_OUT_S COUNT_MAX /* as above */
 #define OTHERS_LIMIT 100   /* entered the neighbours since somebody entered this lane */
 #define OTHERS_MOST 200    /* counted up to here */
 #define SANE_S 20          /* without a sign of its fault: it is believed again */
@@ -128,7 +129,6 @@ static bool is_silent(uint8_t number, uint8_t which) {
     if (which == ENTRY) {
         return lane->loops[ENTRY].missed >= DEFICIT_LIMIT || entries_of_others(number) >= OTHERS_LIMIT;
     }
-    /* Of a lane that leads out nobody here knows when it is green: another light may hold it for as long as its longest red. */
     const uint8_t limit_s = number < LIGHT_IN_LANES ? KEPT_GREEN_S : KEPT_OUT_S;
     return lane->loops[STOP_LINE].missed >= KEPT_LIMIT && lane->green_s >= limit_s;
 }
@@ -224,7 +224,7 @@ static void correct(uint8_t number, bool is_green, bool is_on) {
     add(&lane->green_s);
     add(&lane->quiet_s);
     const uint16_t lately = (uint16_t)(lane->now + lane->before);
-    if (lane->quiet_s > QUIET_S && sensing_counts[number] > lately) {
+    if (lane->quiet_s >= (number < LIGHT_IN_LANES ? QUIET_S : QUIET_OUT_S) && sensing_counts[number] > lately) {
         sensing_counts[number] = (uint8_t)lately;
         has_news = true;
     }
