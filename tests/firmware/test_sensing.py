@@ -123,7 +123,7 @@ def test_who_still_leaves_keeps_the_count(host: Path) -> None:
 
 
 def test_a_loop_that_never_clears_is_suspect_and_its_lane_is_given_its_neighbours_mean(host: Path) -> None:
-    stuck = ["lines 1", "sense 20300", "suspects", "believed", "lines 0", "sense 2300", "suspects", "counts"]
+    stuck = ["lines 1", "sense 25800", "suspects", "believed", "lines 0", "sense 2300", "suspects", "counts"]
     said = answers(host, [*vehicles({entry(1): 6, entry(2): 3}), *stuck])
     assert faults(said) == [(Kind.DETECTOR_FAULT_WATCHDOG, 0), (Kind.DETECTOR_RESTORED, 0)]
     suspects = [line[1:] for line in said if line[0] == "suspects"]
@@ -161,15 +161,15 @@ def test_a_queue_at_the_next_light_is_no_fault_of_the_lane_that_leads_there(host
 
 
 def test_who_waits_long_for_the_next_light_stays_counted(host: Path) -> None:
-    """Two leave in ten minutes."""
+    """Two leave in twenty minutes."""
     lane = IN_LANES
-    leaving = ["sense 20000", *pulse(stop_line(lane))]
-    said = answers(host, [*vehicles({entry(lane): 6}), *leaving, *leaving, "sense 20000", "counts"])
+    leaving = ["sense 40000", *pulse(stop_line(lane))]
+    said = answers(host, [*vehicles({entry(lane): 6}), *leaving, *leaving, "sense 40000", "counts"])
     assert last(said, "counts")[lane] == 4
 
 
 def test_a_dead_lane_is_seen_by_its_neighbours(host: Path) -> None:
-    passing = [line for _ in range(101) for line in [*pulse(entry(1)), "sense 150", *pulse(stop_line(1))]]
+    passing = [line for _ in range(201) for line in [*pulse(entry(1)), "sense 150", *pulse(stop_line(1))]]
     said = answers(host, [*passing, "sense 200", "suspects"])
     dead = {(Kind.DETECTOR_FAULT_OPEN_LOOP, entry(lane)) for lane in (0, 2)}
     assert set(faults(said)) == dead

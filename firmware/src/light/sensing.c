@@ -14,18 +14,18 @@ enum { ENTRY, STOP_LINE, LOOPS };
 
 #define COUNT_MAX UINT8_MAX
 #define QUIET_S 11         /* green, and nobody passed the stop line: nobody waits there */
-#define QUIET_OUT_S COUNT_MAX /* of a lane that leads out, which another light may hold for as long as its longest red */
+#define QUIET_OUT COUNT_MAX /* pairs of seconds, of a lane that leads out: another light may hold it for as long as its longest red */
 #define CHATTER_EDGES 3    /* in a second: vehicles are two seconds apart */
 #define CHATTER_SCORE 2    /* for such a second, less one for any other */
 #define CHATTER_LIMIT 4
-#define STUCK_ENTRY_S 200  /* longer than any queue stands */
+#define STUCK_ENTRY_S COUNT_MAX /* hardly a queue stands so long */
 #define STUCK_STOP_S 90    /* behind the stop line nobody waits */
 #define DEFICIT_LIMIT 3    /* left the lane without having entered it */
 #define KEPT_LIMIT 12      /* entered, and nobody left */
 #define KEPT_GREEN_S 30
-#define KEPT_OUT_S COUNT_MAX /* as above */
-#define OTHERS_LIMIT 100   /* entered the neighbours since somebody entered this lane */
-#define OTHERS_MOST 200    /* counted up to here */
+#define KEPT_OUT COUNT_MAX /* pairs of seconds, as above */
+#define OTHERS_LIMIT 200   /* entered the neighbours since somebody entered this lane: 0.2 % where it has 3 % of them */
+#define OTHERS_MOST 240    /* counted up to here */
 #define SANE_S 20          /* without a sign of its fault: it is believed again */
 #define POOR_SHARE 3       /* a third of the lanes */
 
@@ -42,8 +42,8 @@ struct loop {
 
 static struct lane {
     struct loop loops[LOOPS];
-    uint8_t quiet_s;      /* green, and nobody left */
-    uint8_t green_s;      /* since somebody left */
+    uint8_t quiet_s;      /* green, and nobody left; in pairs of seconds where a lane leads out */
+    uint8_t green_s;      /* since somebody left; likewise */
     uint8_t entry_at;     /* what `entries` of its road was when somebody entered this lane last */
     uint8_t age_s;        /* of this period of clear_s seconds */
     uint8_t now, before;  /* entries in this period, and in the one before */
@@ -129,8 +129,8 @@ static bool is_silent(uint8_t number, uint8_t which) {
     if (which == ENTRY) {
         return lane->loops[ENTRY].missed >= DEFICIT_LIMIT || entries_of_others(number) >= OTHERS_LIMIT;
     }
-    const uint8_t limit_s = number < LIGHT_IN_LANES ? KEPT_GREEN_S : KEPT_OUT_S;
-    return lane->loops[STOP_LINE].missed >= KEPT_LIMIT && lane->green_s >= limit_s;
+    const uint8_t limit = number < LIGHT_IN_LANES ? KEPT_GREEN_S : KEPT_OUT;
+    return lane->loops[STOP_LINE].missed >= KEPT_LIMIT && lane->green_s >= limit;
 }
 
 /* What speaks against a loop, at the end of a second: 0, or the kind of the event */
@@ -221,10 +221,12 @@ static void correct(uint8_t number, bool is_green, bool is_on) {
         lane->quiet_s = 0;
         return;
     }
-    add(&lane->green_s);
-    add(&lane->quiet_s);
+    if (number < LIGHT_IN_LANES || (lane->age_s & 1) != 0) {
+        add(&lane->green_s);
+        add(&lane->quiet_s);
+    }
     const uint16_t lately = (uint16_t)(lane->now + lane->before);
-    if (lane->quiet_s >= (number < LIGHT_IN_LANES ? QUIET_S : QUIET_OUT_S) && sensing_counts[number] > lately) {
+    if (lane->quiet_s >= (number < LIGHT_IN_LANES ? QUIET_S : QUIET_OUT) && sensing_counts[number] > lately) {
         sensing_counts[number] = (uint8_t)lately;
         has_news = true;
     }
