@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hil.light.crossing import Crossing
 from hil.light.loops import Loops
-from hil.light.told import record_of
+from hil.light.told import record_of, ways_of
 from hil.loop.closed_loop import DecisionRecord, Expected, LoopResult, Seat, decide
 from hil.loop.edges import Edge
 from model.policy.agent import Inference, PolicyAgent
@@ -35,6 +35,8 @@ class LightResult(LoopResult):
     of its own decisions, on its own counts; ``sensed`` has for each of them the chip's values less the engine's."""
 
     sensed: list[tuple[int, ...]] = field(default_factory=list)
+    ways: list[tuple[int, ...]] = field(default_factory=list)
+    """For each of ``sensed``: by how much a single vehicle moves each value."""
     mismatches: list[str] = field(default_factory=list)
     """Lamps that no phase of the engine has, and when: all was closed."""
     silent: int = 0
@@ -116,11 +118,13 @@ class _Run:
                 ]
                 continue
             told = {each.number: each for each in crossing.told.decisions}
+            ways = tuple(ways_of(policy.intersections[number], self.environment.intersections[number]).tolist())
             for decision, truth in enumerate(self._truth):
                 if (found := told.get(decision)) is None:
                     self.result.silent += 1
                     continue
                 self.result.records.append(record_of(policy.intersections[number], crossing, found))
+                self.result.ways.append(ways)
                 self.result.sensed.append(tuple(a - b for a, b in zip(found.values, truth[number], strict=True)))
 
     def _follow_lamps(self, second: int) -> None:

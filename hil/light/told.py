@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hil.light.crossing import Crossing
 from hil.loop.closed_loop import DecisionRecord
@@ -10,6 +11,9 @@ from hil.wire.events import Decision
 from hil.wire.protocol import logits_checksum
 from model.policy.file import IntersectionPolicy
 from model.policy.integer import IntegerPolicy
+from streetflow.control.features import find_feature
+from streetflow.control.intersection import Intersection
+from streetflow.kernels.sources import Source
 
 
 def record_of(part: IntersectionPolicy, crossing: Crossing, told: Decision) -> DecisionRecord:
@@ -38,3 +42,14 @@ def record_of(part: IntersectionPolicy, crossing: Crossing, told: Decision) -> D
         tries=0,
         fault="the plan in flash has decided" if told.by_plan else None,
     )
+
+
+def ways_of(part: IntersectionPolicy, intersection: Intersection) -> NDArray[np.int64]:
+    """int64[values]: by how much a single vehicle moves each value: a pressure counts it once for each way that it may take."""
+    ways: list[int] = []
+    for feature in part.features:
+        spec = find_feature(feature.name)
+        cells = spec.cells(intersection)
+        of_vehicles = spec.source is Source.VEHICLES
+        ways += [max((abs(int(weight)) for _, weight in cell), default=1) if of_vehicles else 1 for cell in cells]
+    return np.array(ways, np.int64)

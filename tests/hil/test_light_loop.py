@@ -169,6 +169,9 @@ def test_verdicts_fail_on_what_they_are_for(alone: tuple[Verdict, LightRun, byte
     off = [tuple(value + 1 for value in values) for values in result.sensed]
     assert check_sensing(replace(result, sensed=off)).outcome == "fail"
     assert check_sensing(replace(result, sensed=[])).outcome == "fail"
+    one, three = (0,) * 39 + (3,), (3,) * 40  # a vehicle that a pressure counts three times
+    assert check_sensing(replace(result, sensed=[one], ways=[three])).outcome == "pass"
+    assert check_sensing(replace(result, sensed=[one], ways=[(1,) * 40])).outcome == "fail"
     assert check_lamps(run.crossings, replace(result, mismatches=["1 s: green (0, 4)"])).outcome == "fail"
     figures = only(run).judge.figures
     only(run).judge.figures = replace(figures, longest_green_s=300.0)
