@@ -1,5 +1,5 @@
 /* The chip's instructions that touch nothing but registers, flags, SRAM, the program counter and ports that a bench has taken over,
- * executed here, several times as fast as by simavr; all others are left to simavr, one by one: other I/O registers, interrupts, sleep,
+ * executed here, faster than by simavr; all others are left to simavr, one by one: other I/O registers, interrupts, sleep,
  * what is out of range or unknown.
  *
  * A decoded instruction is used as long as its word in flash is the same: a bootloader may write there.

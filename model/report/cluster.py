@@ -28,7 +28,7 @@ from model.report.write import versions
 from streetflow.errors import FieldError, InputError, report_input_warnings
 from streetflow.files import write_whole
 from streetflow.near import did_you_mean
-from streetflow.networks.catalogue import DATA_VARIABLE
+from streetflow.networks.catalogue import data_setting, set_data
 
 AUTO, LOCAL = "auto", "local"
 TRIES = 3  # of a job whose node is lost each time
@@ -112,13 +112,13 @@ class _Place(NamedTuple):
 
     @classmethod
     def here(cls) -> _Place:
-        return cls(os.getcwd(), os.environ.get(DATA_VARIABLE))
+        return cls(os.getcwd(), data_setting())
 
     def enter(self) -> None:
         if os.path.isdir(self.folder):
             os.chdir(self.folder)
         if self.data is not None:
-            os.environ[DATA_VARIABLE] = self.data
+            set_data(self.data)
 
 
 class _News(NamedTuple):

@@ -212,8 +212,18 @@ def _built_in(name: str) -> Network:
     return Network(name, folder / "roadnet.json", flows, scenarios.HORIZON_S, source="built-in")
 
 
+def data_setting() -> str | None:
+    """What TINYLIGHT_DATA says; None where it isn't set."""
+    return os.environ.get(DATA_VARIABLE)
+
+
+def set_data(setting: str) -> None:
+    """Let TINYLIGHT_DATA say so, in this process and those that it starts."""
+    os.environ[DATA_VARIABLE] = setting
+
+
 def _listed_folders() -> list[Path]:
-    entries = os.environ.get(DATA_VARIABLE, "").split(os.pathsep)
+    entries = (data_setting() or "").split(os.pathsep)
     return [Path(os.path.expanduser(entry.strip())) for entry in entries if entry.strip()]
 
 

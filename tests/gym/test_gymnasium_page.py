@@ -74,5 +74,5 @@ def test_the_environments_of_the_page_do_what_it_says() -> None:
 
 
 def test_the_pages_rewards_are_those_there_are() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| (.*) \|$", (ROOT / "docs" / PAGE).read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z]+)` \| ([^|]*) \| (.*) \|$", (ROOT / "docs" / PAGE).read_text(), re.MULTILINE)
     assert rows == [(name, spec.unit, spec.definition) for name, spec in REWARDS.items()]

@@ -53,6 +53,7 @@ NAMES_A_FILE = [
     TRAIN,
     f"{TRAIN} policy.json --log",
     f"{TRAIN} policy.json --json",
+    "train --out out --sweep",
 ]
 NAMES_A_FOLDER = [
     f"{TABLE} --work",
