@@ -185,7 +185,7 @@ def test_a_decision_over_a_tick_leaves_the_lamps_to_the_plan() -> None:
 
 def test_too_many_suspects_leave_the_lamps_to_the_plan(alone: Firmware) -> None:
     """Five of twelve lanes whose entry loops stay occupied."""
-    seen = play(alone, LAMP_LINES, "run 100", f"lines {0b0101010101:x}", "run 25000", "lines 0", "run 4000")
+    seen = play(alone, LAMP_LINES, "run 100", f"lines {0b0101010101:x}", "run 31000", "lines 0", "run 4000")
     assert {channel for _, channel in seen.kinds(Kind.DETECTOR_FAULT_WATCHDOG)} == {1, 3, 5, 7, 9}
     alarms = [channel for _, channel in seen.kinds(Kind.VENDOR_SPECIFIC_ALARM)]
     assert alarms == [Alarm.PLAN_SUSPECT_DETECTORS, Alarm.POLICY_DECIDES]
