@@ -10,6 +10,7 @@ from typing import Any
 from streetflow.errors import InputError
 from streetflow.roadnet.cursor import Cursor
 from streetflow.roadnet.json_reader import read_json
+from streetflow.sumo.approaches import Approach
 
 FILE = "sumo.json"
 FORMAT = 1
@@ -29,7 +30,7 @@ class LightBinding:
 @dataclass(frozen=True)
 class Binding:
     """config: the SUMO configuration, relative to the data set's folder. lanes: SUMO's, by lane number; ways: SUMO's lanes
-    within the junctions, by lane link number."""
+    within the junctions, by lane link number. approaches: further lanes of SUMO's that are part of one of ours."""
 
     config: str
     begin_s: float
@@ -38,6 +39,7 @@ class Binding:
     lane_lengths_m: tuple[float, ...]
     ways: tuple[tuple[str, ...], ...]
     lights: tuple[LightBinding, ...]
+    approaches: tuple[Approach, ...] = ()
 
     def content(self) -> dict[str, Any]:
         return {"format": FORMAT, **asdict(self)}
@@ -60,11 +62,16 @@ def read_binding(folder: Path) -> Binding:
         lane_lengths_m=tuple(each.number(above=0.0) for each in root["lane_lengths_m"].items()),
         ways=tuple(_texts(each) for each in root["ways"].items()),
         lights=tuple(_light(each) for each in root["lights"].items()),
+        approaches=tuple(_approach(each) for each in root["approaches"].items()) if root.has("approaches") else (),
     )
 
 
 def _texts(cursor: Cursor) -> tuple[str, ...]:
     return tuple(each.text() for each in cursor.items())
+
+
+def _approach(cursor: Cursor) -> Approach:
+    return Approach(cursor["lane"].text(), cursor["number"].integer(), cursor["before_m"].number())
 
 
 def _light(cursor: Cursor) -> LightBinding:

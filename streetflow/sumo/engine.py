@@ -7,6 +7,7 @@ network's own program. Lanes and lights of ours are found in it through the data
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import NamedTuple
 
@@ -187,7 +188,9 @@ class SumoEngine:
     def _load(self) -> None:
         options = ["-c", str(self._config), "--seed", str(self._seed), *_QUIET, *self.options]
         try:
-            found = self._process.call("load", options, list(self._binding.lanes), [list(way) for way in self._binding.ways])
+            ways = [list(way) for way in self._binding.ways]
+            approaches = [astuple(each) for each in self._binding.approaches]
+            found = self._process.call("load", options, list(self._binding.lanes), ways, approaches)
         except SumoFault as fault:
             raise InputError(self._config, "", f"SUMO can't run it: {fault}") from None
         self.version = found["version"]
@@ -235,6 +238,8 @@ def _require_fit(binding: Binding, network: NetworkTables, folder: Path) -> None
     for name, found, wanted in (*counts, ("lane_lengths_m", len(binding.lane_lengths_m), len(roadnet.lane_ids))):
         if found != wanted:
             raise InputError(file, name, f"holds {found} entries for the {wanted} of roadnet.json: import the network again")
+    if any(not 0 <= each.number < len(roadnet.lane_ids) for each in binding.approaches):
+        raise InputError(file, "approaches", "names a lane that roadnet.json doesn't have: import the network again")
     for i, light in enumerate(binding.lights):
         number = roadnet.intersection_index.get(light.intersection)
         if number is None:

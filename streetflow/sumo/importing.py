@@ -12,6 +12,7 @@ from pathlib import Path
 from streetflow.errors import InputError, cannot_be
 from streetflow.networks.write import json_bytes, network_json
 from streetflow.roadnet.network_tables import load_network
+from streetflow.sumo.approaches import approaches
 from streetflow.sumo.binding import FILE, Binding
 from streetflow.sumo.demand import Demand, departures, read_demand
 from streetflow.sumo.flows import CUT, FlowWriter
@@ -33,13 +34,16 @@ class Imported:
     notes: tuple[str, ...]
 
 
-def import_scenario(scenario: Scenario, decision_interval_s: int | None = None, *, in_parts: bool = False) -> Imported:
+def import_scenario(
+    scenario: Scenario, decision_interval_s: int | None = None, *, in_parts: bool = False, approach_m: float = 0.0
+) -> Imported:
     """Convert a scenario.
 
     Args:
         scenario: the scenario.
         decision_interval_s: seconds between decisions of the network's lights; None: the usual.
         in_parts: cut the vehicles that our own engine can't drive as a whole, rather than leave them out there.
+        approach_m: a light on SUMO sees at least so far up its lanes, over the lanes before a shorter one (`approaches.py`).
 
     Raises:
         InputError: a file is faulty, or the network has no light with anything to choose.
@@ -63,8 +67,21 @@ def import_scenario(scenario: Scenario, decision_interval_s: int | None = None, 
     horizon_s = math.ceil(end_s - begin_s)
     roadnet = json_bytes(converted.roadnet)
     flow, left_out = _flow(roadnet, demand, begin_s, end_s, in_parts)
+    numbers = {lane: number for number, lane in enumerate(converted.lanes)}
+    parts = approaches(net, numbers, approach_m)
+    lengths_m = list(converted.lane_lengths_m)
+    for part in parts:
+        if converted.lanes[part.number] == part.lane:
+            lengths_m[part.number] += part.before_m
     binding = Binding(
-        CONFIG, begin_s, scenario.step_s, converted.lanes, converted.lane_lengths_m, converted.ways, converted.lights
+        CONFIG,
+        begin_s,
+        scenario.step_s,
+        converted.lanes,
+        tuple(lengths_m),
+        converted.ways,
+        converted.lights,
+        tuple(parts),
     )
     made_of = {"sumo": [scenario.net.name, *(path.name for path in scenario.routes)], "begin_s": begin_s, "end_s": end_s}
     files = {

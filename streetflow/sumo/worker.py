@@ -28,8 +28,10 @@ class Simulation:
         self._drivables: dict[str, tuple[int, float]] = {}
         self._is_loaded = False
 
-    def load(self, options: list[str], lanes: list[str], ways: list[list[str]]) -> dict[str, Any]:
-        """Start from the beginning. lanes, ways: as in a `Binding`."""
+    def load(
+        self, options: list[str], lanes: list[str], ways: list[list[str]], approaches: list[tuple[str, int, float]]
+    ) -> dict[str, Any]:
+        """Start from the beginning. lanes, ways, approaches: as in a `Binding`."""
         if self._is_loaded:
             self._sumo.load(options)
         else:
@@ -38,6 +40,7 @@ class Simulation:
         known = set(self._sumo.lane.getIDList())
         length_m = self._sumo.lane.getLength
         self._drivables = {name: (number, 0.0) for number, name in enumerate(lanes)}
+        self._drivables |= {name: (number, before_m) for name, number, before_m in approaches}
         for number, way in enumerate(ways, len(lanes)):
             before_m = 0.0
             for name in way:

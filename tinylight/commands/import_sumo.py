@@ -38,6 +38,15 @@ def import_sumo(
             "lanes, rather than leave them out there.",
         ),
     ] = False,
+    approach: Annotated[
+        float,
+        typer.Option(
+            metavar="M",
+            min=0,
+            help="On SUMO: where a lane at a light is shorter than M metres, what stands on the lanes that lead to it counts "
+            "as standing on it.",
+        ),
+    ] = 0.0,
     json_file: JsonOption = None,
 ) -> None:
     """Import a SUMO scenario: a folder that is used like any network, on SUMO (--engine sumo) and on our own engine.
@@ -56,7 +65,7 @@ def import_sumo(
     out = files[-1]
     require_new_folder(out)
     require_writable(json_file)
-    imported = import_scenario(read_scenario(files[:-1], begin, end), interval, in_parts=in_parts)
+    imported = import_scenario(read_scenario(files[:-1], begin, end), interval, in_parts=in_parts, approach_m=approach)
     write_network(out, imported.files)
     table = Table(title=str(out), title_justify="left", show_header=False)
     for what, count in imported.taken.items():
