@@ -22,7 +22,7 @@ hil: setup  ## Run the main job: traffic in the simulator, every decision made b
 		status=$$?; tail -n 1 build/alone.txt; exit $$status
 
 test: setup $(VENV)/.ready-test  ## Run all tests, those on the emulated chip included (ARGS=... is passed on)
-	$(BIN)/python -m pytest -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal --hil=simavr $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --hil=simavr $(ARGS)
 
 lint: $(VENV)/.ready-test  ## ruff and mypy
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
