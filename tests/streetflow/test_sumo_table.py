@@ -29,6 +29,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setenv("TINYLIGHT_SHARED", str(tmp_path))
     monkeypatch.setenv("SUMO_TABLE_WORK", str(tmp_path / "work"))
     changes = {
+        "NAMES": ("two_lights",),
         "SETTINGS": {"two_lights": ""},
         "SEEDS": (1, 2),
         "FILE": tmp_path / "sumo.json",
