@@ -25,6 +25,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from hil.loop.job import Job, run_job
+from hil.words import counted
 from model.evaluate import make_controller
 from model.policy.file import load_policy
 from model.report.bootstrap import mean_interval
@@ -52,7 +53,7 @@ APPROACH_M = 50.0  # there; without it rules and policies would see a few metres
 POLICY_INTERVAL_S = 5
 RULE_INTERVAL_S = {"arterial4x4": 5}  # the benchmark's; elsewhere 10 s
 SEEDS = RUN_SEEDS[:5]  # of SUMO; none of them is one that anything was trained or chosen on
-SEED_COUNT: Mapping[str, int] = {"cologne3": 1, "ingolstadt7": 1, "grid4x4": 2}  # of them, where fewer have been run
+SEED_COUNT: Mapping[str, int] = {"cologne3": 1, "ingolstadt7": 3, "grid4x4": 2}  # of them, where fewer have been run
 CLEARANCE = "yellow"
 OPTIONS = {"time-to-teleport": "-1"}  # the benchmark's: nobody who stands long is taken off the road
 ACTUATED = {"minDur": "5", "maxDur": "50"}
@@ -285,7 +286,8 @@ def _of_scenario(table: Table, name: str, delays: Mapping[str, list[float]]) -> 
     others = {figure: by_agent(table.rows, name, figure) for figure in FIGURES[1:]}
     rules = [agent for agent in delays if agent != POLICY]
     strongest = min(rules, key=lambda agent: fmean(delays[agent]), default="")
-    seeds = f"{len(seeds_of(name))} seeds. " if name in SEED_COUNT else ""
+    count = len(seeds_of(name))
+    seeds = f"{counted(count, 'seed', 'seeds')}. " if name in SEED_COUNT else ""
     lines = [f"## {name}", "", seeds + _chip_line(table.chip.get(name)), "", _COLUMNS]
     lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
     for agent, values in delays.items():
