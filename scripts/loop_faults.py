@@ -77,6 +77,7 @@ def page(rows: Rows) -> str:
         "*Believes*: the same chip with `TINYLIGHT_SUSPICION=off`. *Actuated*: VehicleActuated with the parameters that are",
         "best on this flow without faults, under the same clearances, on the same loops with the same faults; it counts as the",
         "chip does, and suspects nothing.",
+        f"Seeds: {', '.join(map(str, sorted({int(row['seed']) for row in rows.rows if row['kind'] is not None})))}.",
         "",
     ]
     worse: list[str] = []
@@ -103,7 +104,7 @@ def page(rows: Rows) -> str:
                 if kind is not None and with_s > other_s:
                     worse.append(f"{name}, {kind}: {with_s:.1f} s, {what} {other_s:.1f} s")
         lines += [""]
-    lines.insert(8, f"Where suspecting isn't better: {'; '.join(worse) or 'nowhere'}.\n")
+    lines.insert(9, f"Where suspecting isn't better: {'; '.join(worse) or 'nowhere'}.\n")
     return "\n".join(lines).rstrip() + "\n"
 
 
