@@ -24,9 +24,8 @@ import torch
 from model.planning.distil import Distillation, Driver, Progress
 from model.planning.settings import PlanConfig
 from model.policy.file import Policy, Provenance, save_policy
-from model.policy.provenance import tool_version
+from model.policy.provenance import input_hashes, tool_version
 from model.quantise.calibration import Calibrated
-from model.train.finish import input_hashes
 from model.train.planned_policy import finished_parts, run_rounds
 from streetflow.control.environment import Environment
 

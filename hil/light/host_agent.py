@@ -1,6 +1,6 @@
 """An agent on the host whose wishes the chip shows: mode ``light`` with any agent in the policy's place.
 
-The chip's program is the usual one of mode ``light``, with a network that repeats the phase it is told (`wish_policy`). So an
+The chip's program is the usual one of mode ``light``; its network answers with the phase in its input (`wish_policy`). So an
 agent's decision takes the way of every decision: a request, the network, the shell, which alone moves the lamps and keeps
 their times; the lamps rule the traffic, and the verdicts are those of the mode.
 """
@@ -31,7 +31,7 @@ from model.policy.file import (
     save_policy,
 )
 from model.policy.integer import IntegerPolicy
-from model.policy.provenance import file_sha256, tool_version
+from model.policy.provenance import input_hashes, tool_version
 from streetflow.control.controllers import Controller, interval_of
 from streetflow.control.environment import Environment
 from streetflow.control.intersection import Intersection
@@ -108,8 +108,7 @@ def wish_policy(environment: Environment, agent: str) -> Policy:
         train_seed=0,
         search_episodes=0,
         refine_episodes=0,
-        roadnet_sha256=file_sha256(network.roadnet_file),
-        flow_sha256=file_sha256(network.flow_file(flow)),
+        **input_hashes(network, flow),
         feature_preset=WISH,
         settings={},
         notes=[f"repeats the wishes of the agent {agent}, which decides on the host"],
@@ -140,7 +139,7 @@ def _repeating(light: Intersection) -> IntersectionPolicy:
 
 
 class HostAgent:
-    """Decides as `PolicyAgent` does in the loop, with the agent's wish as what each chip is told."""
+    """Stands where `PolicyAgent` does in the loop; what it sends each chip is the agent's wish."""
 
     def __init__(self, controller: Controller, policy: Policy, crossings: Sequence[Crossing]) -> None:
         self._controller, self._crossings = controller, crossings

@@ -93,7 +93,7 @@ def judge_monitor(
     changes: Sequence[Change], plan: SignalPlan, trip: tuple[float, str, int] | None, until_us: float, since_us: float = 0.0
 ) -> TripFinding:
     """`trip`: when the relay opened first, and reason and group that the EEPROM holds; None: it stayed held. What began before
-    `since_us` is judged, but not told as the longest."""
+    `since_us` is judged, but never reported as the longest."""
     possible = shown_faults(changes, plan, until_us, surely=False)
     certain = shown_faults(changes, plan, until_us, surely=True)
     end_us = until_us if trip is None else trip[0]

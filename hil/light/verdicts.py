@@ -198,7 +198,7 @@ def _untold(job: Job) -> str:
 
 def check_light_traffic(result: LoopResult, reference: LoopResult, untold: str, unlimited: LoopResult | None = None) -> Check:
     """The travel time is close to that of the same policy with true counts, clearances and limits. `untold`: why not;
-    `unlimited`: the same without the shell's longest green and red, which is told beside it."""
+    `unlimited`: the same without the shell's longest green and red, which the detail shows."""
     time_s, true_s = result.average_travel_time_s, reference.average_travel_time_s
     more = time_s / true_s - 1 if true_s else 0.0
     limit = f"<= {true_s * (1 + TRAFFIC_SLACK):.3f} s"

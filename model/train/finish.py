@@ -7,7 +7,6 @@ from typing import Any
 
 from model.evaluate import evaluate
 from model.policy.file import CHIP_PHASES, PHASES, Measured, Policy
-from model.policy.provenance import file_sha256
 from streetflow.control.environment import Environment
 from streetflow.errors import InputError
 from streetflow.networks.catalogue import Network
@@ -46,8 +45,3 @@ def measured_on(network: Network, policy: Policy, flows: Sequence[int]) -> list[
         )
         for f, i in zip(in_float, in_integers, strict=True)
     ]
-
-
-def input_hashes(network: Network, flow: int) -> dict[str, str]:
-    """SHA-256 of the two files that a training reads."""
-    return {"roadnet_sha256": file_sha256(network.roadnet_file), "flow_sha256": file_sha256(network.flow_file(flow))}

@@ -16,14 +16,14 @@ from model.planning.distil import Distillation, Progress, shared
 from model.planning.settings import PlanConfig
 from model.policy.file import Policy, Provenance
 from model.policy.integer import SATURATED_LIMIT
-from model.policy.provenance import tool_version
+from model.policy.provenance import input_hashes, tool_version
 from model.quantise.calibration import Calibrated, agreement_and_regret, calibrate
 from model.quantise.quantise import FULL_GRID, with_own_floats
 from model.quantise.silent import without_silent
 from model.search.subgraph import fitting_features
 from model.search.supergraph import GraphShape
 from model.train.checkpoint import load_checkpoint, save_checkpoint
-from model.train.finish import changed, input_hashes, measured_on, require_writable_phases
+from model.train.finish import changed, measured_on, require_writable_phases
 from model.train.hard_traffic import hard_states, saturated_share
 from model.train.search_and_refine import shared_streams
 from streetflow.control.environment import Environment

@@ -12,12 +12,12 @@ import numpy.typing as npt
 from model.policy.file import CHIP_INPUTS, Policy, Provenance
 from model.policy.float_policy import GroupWeights
 from model.policy.inputs import Indices
-from model.policy.provenance import file_sha256, tool_version
+from model.policy.provenance import file_sha256, input_hashes, tool_version
 from model.quantise.calibration import Calibrated, calibrate
 from model.quantise.network_file import read_network
 from model.quantise.onnx_file import Linear
 from model.quantise.quantise import KeptFeature
-from model.train.finish import changed, input_hashes, measured_on, require_writable_phases
+from model.train.finish import changed, measured_on, require_writable_phases
 from model.train.hard_traffic import HARD
 from streetflow.control.conditions import FINE, Conditions
 from streetflow.control.environment import Environment

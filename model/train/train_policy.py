@@ -14,13 +14,13 @@ import numpy as np
 import torch
 
 from model.policy.file import Measured, Policy, Provenance, save_policy
-from model.policy.provenance import file_sha256, tool_version
+from model.policy.provenance import file_sha256, input_hashes, tool_version
 from model.quantise.calibration import Calibrated, calibrate
 from model.quantise.quantise import KeptFeature
 from model.search.config import TrainingConfig
 from model.search.subgraph import fitting_features
 from model.search.supergraph import GraphShape
-from model.train.finish import changed, input_hashes, measured_on, require_writable_phases
+from model.train.finish import changed, measured_on, require_writable_phases
 from model.train.flow_rotation import FlowRotation
 from model.train.search_and_refine import Execution, Snapshot, TrafficEnvironment, Trained, TrainingProgress, train
 from streetflow.control.environment import Environment
