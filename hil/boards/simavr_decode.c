@@ -38,9 +38,9 @@ static tl_decoded decode_single(uint16_t w, int d)
     case 0x9509: return decoded(w, OP_ICALL, 0, 0, 0);
     case 0x95C8: return decoded(w, OP_LPM, TL_R0, 0, 0);
     }
-    if ((w & 0xFF0F) == 0x9408) { /* flags; those that bear on interrupts are left */
+    if ((w & 0xFF0F) == 0x9408) { /* flags; N, V and S alone, and what bears on interrupts, are left */
         int bit = w >> 4 & 7;
-        return decoded(w, bit == 7 ? OP_LEFT : w & 0x80 ? OP_BCLR : OP_BSET, 0, 0, bit);
+        return decoded(w, (bit >= 2 && bit <= 4) || bit == 7 ? OP_LEFT : w & 0x80 ? OP_BCLR : OP_BSET, 0, 0, bit);
     }
     if ((w & 0xFE0E) == 0x940C && (w & 0x01F1))
         return decoded(w, OP_LEFT, 0, 0, 0); /* beyond 64 K words */
@@ -90,8 +90,10 @@ tl_decoded tl_decode(uint16_t w)
         return decoded(w, OP_LDI, 16 + (w >> 4 & 15), 0, k);
     case 0xF: {
         static const uint8_t bits[4] = {OP_BLD, OP_BST, OP_SBRC, OP_SBRS};
+        static const uint8_t sets[8] = {OP_BRCS, OP_BREQ, OP_BRMI, OP_BRVS, OP_BRLT, OP_BRHS, OP_BRBS, OP_BRBS};
+        static const uint8_t clears[8] = {OP_BRCC, OP_BRNE, OP_BRPL, OP_BRVC, OP_BRGE, OP_BRHC, OP_BRBC, OP_BRBC};
         if (!(w & 0x800))
-            return decoded(w, w & 0x400 ? OP_BRBC : OP_BRBS, w & 7, 0, (int16_t)(w << 6) >> 9 << 1);
+            return decoded(w, (w & 0x400 ? clears : sets)[w & 7], w & 7, 0, (int16_t)(w << 6) >> 9 << 1);
         return w & 8 ? decoded(w, OP_LEFT, 0, 0, 0) : decoded(w, bits[w >> 9 & 3], d, 0, w & 7);
     }
     default:

@@ -38,7 +38,7 @@ struct tl_sim {
     uint32_t baud;
     uint32_t code_end;
     int was_asleep;
-    tl_decoded decoded[FLASH_WORDS]; /* by word of flash */
+    tl_decoded decoded[FLASH_WORDS + 3]; /* by word of flash; a program may run so far over its end before that is seen */
     tl_status status;
     /* request bytes on the wire, oldest first */
     uint8_t wire[WIRE_CAPACITY];

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from hil.boards.bench import Change, CrossingBench, Given, Into, Seen
 from hil.light.chip_faults import RESTARTS, ChipFaults
@@ -131,10 +132,7 @@ class Crossing:
     @property
     def open_groups(self) -> tuple[int, ...]:
         """Whose vehicles may go: green at the lamps, unless the crossing flashes."""
-        lamps = lamps_of(self.shown, len(self.plan.groups))
-        if is_flashing(lamps) or not self.is_held:
-            return ()
-        return tuple(group for group, lamp in enumerate(lamps) if lamp == GREEN)
+        return _open_groups(self.shown, len(self.plan.groups)) if self.is_held else ()
 
     @property
     def open_road_links(self) -> frozenset[int]:
@@ -182,6 +180,8 @@ class Crossing:
             elif change.what == Seen.WALKS:
                 self._walk(change)
         self.changes += changes
+        if not changes:
+            return
         if (action := self._actions.get(frozenset(self.open_groups))) is not None:
             self.action = action
 
@@ -199,3 +199,9 @@ class Crossing:
         self.walks = change.value
         if self._pedestrians is not None and begun:
             self._pedestrians.walk((change.time_us - self.start_us) / 1e6, begun)
+
+
+@lru_cache
+def _open_groups(shown: int, groups: int) -> tuple[int, ...]:
+    lamps = lamps_of(shown, groups)
+    return () if is_flashing(lamps) else tuple(group for group, lamp in enumerate(lamps) if lamp == GREEN)

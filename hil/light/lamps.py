@@ -49,6 +49,7 @@ class LampJudge:
         """`late_us`: how much two changes may come closer together, since each may be late."""
         self.plan, self.figures = plan, LampFigures()
         self._late_us = late_us
+        self._rivals = [plan.conflicts_of(group) for group in range(len(plan.groups))]
         self._lamps: list[str] = []
         self._since_us = [float("-inf")] * len(plan.groups)
         self._green_ended_us = [float("-inf")] * len(plan.groups)  # its yellow began
@@ -94,7 +95,7 @@ class LampJudge:
             else:
                 self.figures.longest_wait_s = max(self.figures.longest_wait_s, (time_us - self._waiting_us[group]) / 1e6)
         for group in range(len(self.plan.groups)):
-            rivals = any(self._waiting_us[other] == self._waiting_us[other] for other in self.plan.conflicts_of(group))
+            rivals = any(self._waiting_us[other] == self._waiting_us[other] for other in self._rivals[group])
             if not rivals or not self._lamps or self._lamps[group] != GREEN:
                 self._rivals_since_us[group] = float("nan")
             elif self._rivals_since_us[group] != self._rivals_since_us[group]:
@@ -132,7 +133,7 @@ class LampJudge:
             self._margin("yellow", time_us, group, lasted_us - each.yellow_s * 1e6)
         else:
             self.figures.greens += 1
-            for other in self.plan.conflicts_of(group):
+            for other in self._rivals[group]:
                 waited_us = time_us - self._green_ended_us[other]
                 needed_us = (self.plan.groups[other].yellow_s + self.plan.groups[other].red_clearance_s) * 1e6
                 self._margin("red", time_us, other, waited_us - needed_us)

@@ -24,27 +24,20 @@ ENTRY, STOP_LINE = 0, 1
 _FLOW_SHIFT = 32  # of a vehicle's number
 
 
-class _Seen(NamedTuple):
+class _Seen:
     """The running vehicles, and behind them, where index -1 finds it, none."""
 
-    number: NDArray[np.int64]
-    drivable: NDArray[np.int32]
-    distance_m: NDArray[np.float64]
-    speed_mps: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, table: VehicleTable) -> _Seen:
-        return cls(
-            np.append(table.number, -1),
-            np.append(table.drivable, np.int32(-1)),
-            np.append(table.distance_m, np.nan),
-            np.append(table.speed_mps, 0.0),
-        )
+    def __init__(self, table: VehicleTable) -> None:
+        self.number = np.append(table.number, -1)
+        self.drivable = np.append(table.drivable, np.int32(-1))
+        self.distance_m = np.append(table.distance_m, np.nan)
+        self.speed_mps = np.append(table.speed_mps, 0.0)
+        self._order = np.argsort(self.number)
+        self._sorted = self.number[self._order]
 
     def places(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where each of `numbers` is; -1: nowhere."""
-        order = np.argsort(self.number)
-        at = order[np.minimum(np.searchsorted(self.number, numbers, sorter=order), len(order) - 1)]
+        at = self._order[np.minimum(np.searchsorted(self._sorted, numbers), len(self._order) - 1)]
         return np.where((self.number[at] == numbers) & (numbers >= 0), at, -1)
 
 
@@ -81,14 +74,14 @@ class Loops:
 
     def reset(self) -> None:
         """As the engine is now; loops begin free."""
-        self._before = _Seen.of(self._engine.vehicle_table())
+        self._before = _Seen(self._engine.vehicle_table())
         self._over: list[_Over] = []
         self._gone: list[_Gone] = []
         self.occupied = np.zeros(2 * int((self._loop_of >= 0).sum()), np.int32)
 
     def step(self) -> list[Edge]:
         """What has passed in the step that the engine has just made, in the order of time."""
-        before, after = self._before, _Seen.of(self._engine.vehicle_table())
+        before, after = self._before, _Seen(self._engine.vehicle_table())
         self._before = after
         was = before.places(after.number)  # of each vehicle now: its place before
         moved_m = self._moved(before, after, was)
@@ -112,7 +105,9 @@ class Loops:
 
     def _let_go(self, after: _Seen, moved_m: NDArray[np.float64], marks: list[tuple[float, int, int]]) -> list[_Over]:
         """Rears that leave their loops; returns the vehicles that stay over theirs."""
-        stay = []
+        stay: list[_Over] = []
+        if not self._over:
+            return stay
         entries = after.places(np.array([each.vehicle for each in self._over], np.int64))
         for each, n in zip(self._over, entries.tolist(), strict=True):
             if n < 0:  # it has left the network

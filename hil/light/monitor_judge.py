@@ -81,8 +81,9 @@ def shown_faults(changes: Iterable[Change], plan: SignalPlan, until_us: float, *
     states = [(change.time_us, lamps_of(change.value, len(plan.groups))) for change in changes if change.what == Seen.SHOWN]
     spans = [(begin, end, lamps) for (begin, lamps), (end, _) in pairwise([*states, (math.inf, [])])]
     found = _lasting(spans, plan)
+    dark = [(begin, end) for begin, end, lamps in spans if is_flashing(lamps) and end - begin >= 1e3 * DARK_OF_FLASH_MS]
     for group in range(len(plan.groups)):
-        found += _yellows(group, spans, surely)
+        found += _yellows(group, spans, dark, surely)
     beats = [change.time_us for change in changes if change.what == Seen.HEARTBEAT]
     gaps = pairwise([*beats, math.inf] if beats else [])
     found += [Shown(HEARTBEAT, 0, a, b) for a, b in gaps if min(b, until_us) - a > LIMITS[HEARTBEAT].least_ms * 1e3]
@@ -141,16 +142,16 @@ def _wrong(lamps: Sequence[str], plan: SignalPlan) -> set[tuple[str, int]]:
     return found | {(TWO_LAMPS, group) for group, lamp in enumerate(lamps) if lamp == SEVERAL}
 
 
-def _yellows(group: int, spans: Sequence[_Span], surely: bool) -> list[Shown]:
+def _yellows(group: int, spans: Sequence[_Span], dark: Sequence[tuple[float, float]], surely: bool) -> list[Shown]:
     """Reds of this group that came after no yellow, or after one that was too short, and that no restart excuses. What shows
-    for a moment only is no lamp."""
+    for a moment only is no lamp. `dark`: when all lamps were dark, for as long as in flashing."""
     unsure_ms = UNSURE_MS if surely else -UNSURE_MS
     found, steady, since_us = [], "", 0.0
     for lamp, begin_us, end_us in _runs(group, spans):
         if lamp in (DARK, SEVERAL) or lamp == steady or end_us - begin_us < 1e3 * (STEADY_MS + unsure_ms):
             continue
         yellow_ms = (begin_us - since_us) / 1000
-        if lamp == RED and not _is_excused(begin_us, spans, unsure_ms):
+        if lamp == RED and not _is_excused(begin_us, dark, unsure_ms):
             if steady == GREEN:
                 found.append(Shown(NO_YELLOW, group, begin_us))
             elif steady == YELLOW and yellow_ms < LEAST_YELLOW_MS - unsure_ms:
@@ -170,12 +171,8 @@ def _runs(group: int, spans: Sequence[_Span]) -> list[tuple[str, float, float]]:
     return found
 
 
-def _is_excused(red_us: float, spans: Sequence[_Span], slack_ms: float) -> bool:
+def _is_excused(red_us: float, dark: Sequence[tuple[float, float]], slack_ms: float) -> bool:
     """Whether all lamps are dark soon after, as in the flashing of a controller that has restarted. `slack_ms`: of the time
     for that."""
     latest_us = red_us + 1e3 * (STEADY_MS + RESTART_MS + slack_ms)
-    dark_us = 1e3 * DARK_OF_FLASH_MS
-    return any(
-        is_flashing(lamps) and end_us > red_us and end_us - begin_us >= dark_us and begin_us + dark_us <= latest_us
-        for begin_us, end_us, lamps in spans
-    )
+    return any(end_us > red_us and begin_us + 1e3 * DARK_OF_FLASH_MS <= latest_us for begin_us, end_us in dark)
