@@ -28,7 +28,7 @@ lint: $(VENV)/.ready-test  ## ruff and mypy
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 docs: $(VENV)/.ready-hil  ## Build the documentation site into build/site (strict: a warning is a fault)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "build/site/index.html"
 
@@ -47,13 +47,13 @@ $(VENV)/.ready-hil: pyproject.toml constraints.txt scripts/system_packages.sh
 	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip $(VENV)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null 2>&1 || \
 		{ echo "setup: $(PYTHON) brings no pip (no ensurepip): name another with: make PYTHON=/usr/bin/python3" >&2; exit 2; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[firmware]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[firmware]'
 	@touch $@
 
 $(VENV)/.ready-test: $(VENV)/.ready-hil
 	@echo "setup: what the tests need, PyTorch among it; this takes a few minutes, once"
 	@PYTHON="$(PYTHON)" scripts/system_packages.sh chromium
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[firmware,train,plot,gym,pettingzoo,sb3,sumo,cluster,test]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[firmware,train,plot,gym,pettingzoo,sb3,sumo,cluster,test]'
 	@command -v npm >/dev/null && npm install --silent --no-audit --no-fund --prefix tests/firmware/avr8js || \
 		echo "setup: no npm, or it got nothing: the second emulator's tests will be skipped" >&2
 	@touch $@

@@ -28,8 +28,9 @@ from hil.loop.verdict import Verdict
 from model.policy.agent import check_policy_fits
 from model.policy.file import load_policy
 from model.policy.provenance import file_sha256
-from streetflow.errors import InputError, cannot_be
+from streetflow.errors import InputError
 from streetflow.files import write_whole
+from streetflow.input_file import read_input
 from streetflow.networks.catalogue import find_network
 
 FORMAT, VERSION = "tinylight-hil record", 1
@@ -135,11 +136,9 @@ def _job(header: dict[str, Any], file: Path, policy_file: Path | None) -> Job:
 def _read(file: Path) -> tuple[dict[str, Any], list[tuple[int, Call]]]:
     """Header and calls, each with its line; the number of its board stands first in a call."""
     try:
-        content = gzip.decompress(file.read_bytes())
+        content = gzip.decompress(read_input(file))
     except (gzip.BadGzipFile, EOFError, zlib.error) as fault:
         raise InputError(file, "", f"no record of a run: {fault}") from None
-    except OSError as fault:
-        raise cannot_be("read", file, fault) from None
     lines = content.splitlines(keepends=True)
     try:
         header, *calls, end = (json.loads(line) for line in lines)

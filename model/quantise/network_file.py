@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from model.quantise.onnx_file import Linear, read_onnx
-from streetflow.errors import InputError, cannot_be
+from streetflow.errors import InputError
+from streetflow.input_file import read_input
 
 SB3_NETWORKS = (r"q_net\.q_net\.\d+", r"mlp_extractor\.policy_net\.\d+|action_net")  # of DQN; of PPO and A2C
 SB3_ALL = r"q_net\.|mlp_extractor\.|action_net"
@@ -33,10 +34,7 @@ def read_network(file: str | Path) -> list[Linear]:
         InputError: it is no such file, or another network.
     """
     file = Path(file)
-    try:
-        content = file.read_bytes()
-    except (OSError, ValueError) as error:
-        raise cannot_be("read", file, error) from None
+    content = read_input(file)
     if zipfile.is_zipfile(io.BytesIO(content)):
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             is_sb3 = "policy.pth" in archive.namelist()

@@ -22,9 +22,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from model.report.training import Training
-from streetflow.errors import InputError, cannot_be, fields_from
+from streetflow.errors import InputError, fields_from
 from streetflow.networks.catalogue import find_network
-from streetflow.roadnet.json_reader import read_json
+from streetflow.roadnet.json_reader import read_json, read_text
 
 MOST_TRAININGS = 10_000
 DIGITS = 4  # of a number drawn from a range
@@ -132,9 +132,7 @@ def _read(file: Path) -> Any:
     if file.suffix != ".toml":
         return read_json(file, exact=True)
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as fault:
-        raise cannot_be("read", file, fault) from None
+        return tomllib.loads(read_text(file))
     except tomllib.TOMLDecodeError as fault:
         raise InputError(file, "", str(fault)) from None
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from streetflow.errors import InputError
+from streetflow.errors import FieldError
 from streetflow.near import or_else
 from streetflow.networks.generate_roadnet import Grid, Node, ahead, behind, road_id
 
@@ -61,22 +61,22 @@ class Traffic:
 
     def __post_init__(self) -> None:
         if not 0 <= self.vehicles_per_hour * self.horizon_s <= MOST_VEHICLES * 3600:
-            raise InputError("traffic", "vehicles_per_hour", f"must make from 0 to {MOST_VEHICLES} vehicles")
+            raise FieldError("vehicles_per_hour", f"must make from 0 to {MOST_VEHICLES} vehicles")
         for name in ("main_share", "westward_share"):
             if not 0 <= getattr(self, name) <= 1:
-                raise InputError("traffic", name, f"must be from 0 to 1, is {getattr(self, name):g}")
+                raise FieldError(name, f"must be from 0 to 1, is {getattr(self, name):g}")
         for name in ("side_turns", "main_turns"):
             left, right = getattr(self, name)
             if not (left >= 0 and right >= 0 and left + right <= 0.9):
                 fault = f"must be two shares of 0 or more, together at most 0.9, are {left:g} and {right:g}"
-                raise InputError("traffic", name, fault)
+                raise FieldError(name, fault)
         for name, known in (("profile", tuple(PROFILES)), ("routes", ROUTES)):
             if getattr(self, name) not in known:
-                raise InputError("traffic", name, f"unknown {getattr(self, name)!r}{or_else(getattr(self, name), known)}")
+                raise FieldError(name, f"unknown {getattr(self, name)!r}{or_else(getattr(self, name), known)}")
         if self.horizon_s < 1:
-            raise InputError("traffic", "horizon_s", f"must be at least 1, is {self.horizon_s}")
+            raise FieldError("horizon_s", f"must be at least 1, is {self.horizon_s}")
         if not 1 <= self.max_speed_mps <= 100:
-            raise InputError("traffic", "max_speed_mps", f"must be from 1 to 100 m/s, is {self.max_speed_mps:g}")
+            raise FieldError("max_speed_mps", f"must be from 1 to 100 m/s, is {self.max_speed_mps:g}")
 
 
 def flow(grid: Grid, traffic: Traffic, draw: Draw) -> list[dict[str, Any]]:

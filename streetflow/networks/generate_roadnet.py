@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from streetflow.errors import InputError
+from streetflow.errors import FieldError
 
 LANE_WIDTH_M = 4.0
 CROSSING_MARGIN_M = 3.0  # from the outermost lane to the end of the crossing
@@ -66,19 +66,19 @@ class Grid:
     def __post_init__(self) -> None:
         for name in ("rows", "columns", "lanes", "side_lanes"):
             if getattr(self, name) < 1:
-                raise InputError("grid", name, f"must be at least 1, is {getattr(self, name)}")
+                raise FieldError(name, f"must be at least 1, is {getattr(self, name)}")
         if self.rows * self.columns > MOST_CROSSINGS:
-            raise InputError("grid", "rows", f"more than {MOST_CROSSINGS} crossings")
+            raise FieldError("rows", f"more than {MOST_CROSSINGS} crossings")
         if self.phases not in PHASE_PLANS:
-            raise InputError("grid", "phases", f"must be one of {', '.join(map(str, PHASE_PLANS))}, is {self.phases}")
+            raise FieldError("phases", f"must be one of {', '.join(map(str, PHASE_PLANS))}, is {self.phases}")
         for name in ("speed_mps", "side_speed_mps"):
             if not 1 <= getattr(self, name) <= 100:
-                raise InputError("grid", name, f"must be from 1 to 100 m/s, is {getattr(self, name):g}")
+                raise FieldError(name, f"must be from 1 to 100 m/s, is {getattr(self, name):g}")
         least = 2 * self.crossing_width_m + 10
         for name in ("block_m", "side_block_m", "entry_m"):
             if not least <= getattr(self, name) <= 100_000:
                 fault = f"must be from {least:g} m (two crossings' widths and 10 m) to 100 km, is {getattr(self, name):g}"
-                raise InputError("grid", name, fault)
+                raise FieldError(name, fault)
 
     @property
     def crossing_width_m(self) -> float:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from streetflow.cache import publish_folder
-from streetflow.errors import InputError
+from streetflow.errors import FieldError, InputError
 from streetflow.files import require_folder
 from streetflow.networks import generate_flow, generate_roadnet
 from streetflow.networks.generate_flow import Draw, Traffic, one_vehicle
@@ -73,9 +73,9 @@ def shifted_copies(flow: Sequence[Mapping[str, Any]], noise_s: int, flows: int, 
 def require_shifts(noise_s: int, flows: int, horizon_s: int | None = None) -> None:
     """InputError for numbers that make no shifted copies. horizon_s: None for the network's own."""
     if noise_s < 0:
-        raise InputError("noise", "", f"must be 0 s or more, is {noise_s}")
+        raise FieldError("noise", f"must be 0 s or more, is {noise_s}")
     if horizon_s is not None and horizon_s < 1:
-        raise InputError("horizon", "", f"must be at least 1 s, is {horizon_s}")
+        raise FieldError("horizon", f"must be at least 1 s, is {horizon_s}")
     at_least_one(flows)
 
 
@@ -125,5 +125,5 @@ def _draw(seed: int, what: str) -> Draw:
 def at_least_one(flows: int) -> int:
     """The number of demand files to write; InputError below 1."""
     if flows < 1:
-        raise InputError("flows", "", f"must be at least 1, is {flows}")
+        raise FieldError("flows", f"must be at least 1, is {flows}")
     return flows

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.collection import no_collection
-from streetflow.errors import Problems
+from streetflow.errors import InputError, Problems
+from streetflow.input_file import read_input
 from streetflow.roadnet.cursor import Cursor
 from streetflow.roadnet.json_reader import array_elements, read_json
 from streetflow.roadnet.kept_arrays import find_kept, keep, key_of
@@ -120,8 +121,8 @@ def read_flows(path: str | Path, road_index: Mapping[str, int], accept_integral_
 
 def _content(path: str | Path) -> _Content | None:
     try:
-        content = Path(path).read_bytes()
-    except (OSError, ValueError):
+        content = read_input(path)
+    except InputError:
         return None
     return _Content(hashlib.sha256(content).digest(), len(content))
 

@@ -13,8 +13,8 @@ from math import isinf
 from pathlib import Path
 from typing import Any
 
-from streetflow.errors import InputError, cannot_be
-from streetflow.near import did_you_mean
+from streetflow.errors import InputError
+from streetflow.input_file import read_input
 
 _POWERS_OF_TEN = tuple(float(f"1e{k}") for k in range(309))
 _MAX_EXACT = 2**53 - 1
@@ -144,14 +144,9 @@ class _Reader:
 def read_text(path: str | Path) -> str:
     """The content of a text file. InputError if it can't be read."""
     try:
-        return Path(path).read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        fault = f"there is no such file (tried {Path(path).absolute()})"
-        raise InputError(path, "", fault + did_you_mean(path, files=True)) from None
+        return read_input(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(path, f"byte {error.start}", "the file isn't UTF-8 text") from None
-    except (OSError, ValueError) as error:
-        raise cannot_be("read", path, error) from None
 
 
 def read_json(path: str | Path, exact: bool = False) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from streetflow.errors import InputError, cannot_be
+from streetflow.input_file import read_input
 from streetflow.near import did_you_mean
 
 TRUE = {"1", "true", "yes", "on", "x", "t"}
@@ -118,10 +120,10 @@ def read_xml(file: Path, roots: tuple[str, ...], kind: str) -> Element:
         InputError: it can't be read, is no XML, or another kind of file.
     """
     try:
-        content = file.read_bytes()
+        content = read_input(file)
         if content[:2] == b"\x1f\x8b":
             content = gzip.decompress(content)
-    except (OSError, ValueError, EOFError) as fault:
+    except (OSError, EOFError, zlib.error) as fault:
         raise cannot_be("read", file, fault if isinstance(fault, OSError) else ValueError(fault)) from None
     root = _parse(content, file)
     if root.tag not in roots:

@@ -144,7 +144,7 @@ def odd_sb3(state: dict[str, Any], kwargs: object = None) -> Callable[[], Path]:
 PPO = {"mlp_extractor.policy_net.0.weight": torch.zeros(4, 28), "mlp_extractor.policy_net.0.bias": torch.zeros(4),
        "action_net.weight": torch.zeros(8, 4), "action_net.bias": torch.zeros(8)}  # fmt: skip
 FAULTS: dict[str, tuple[Callable[[], Path | str], str]] = {
-    "no file": (lambda: "nowhere.pt", "nowhere.pt: can't be read: No such file"),
+    "no file": (lambda: "nowhere.pt", "nowhere.pt: there is no such file"),
     "text": (lambda: str(ROOT / "README.md"), "neither a file of stable-baselines3 or PyTorch nor one that ends in .onnx"),
     "own class": (lambda: saved(Executed()), "holds a tests.model.test_quantise_network.Executed; must"),
     "a tensor": (lambda: saved(torch.zeros(3)), "net.pt: holds a Tensor; must hold a Seq"),

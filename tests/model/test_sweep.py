@@ -147,7 +147,7 @@ def test_one_line_says_what_is_wrong(fault: str, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--sweep", "none.toml"], "none.toml: can't be read"),
+        (["--sweep", "none.toml"], "none.toml: there is no such file"),
         (["--sweep", "sweep.toml", "--seed", "3"], "--seed: --sweep has this from its file: leave it out"),
         (["--network", "crossing", "--processes", "2"], "--processes: is for the jobs of --sweep"),
         ([], "--network: is missing; see tinylight train --help"),

@@ -141,7 +141,7 @@ def test_a_junction_of_two_lights_is_refused(tmp_path: Path) -> None:
     [
         (["net.net.xml"], "name what to import and, behind it, the new folder"),
         (["{net}", "{out}"], "is a network alone: name files with its demand"),
-        (["missing.sumocfg", "{out}"], "missing.sumocfg: can't be read: No such file or directory"),
+        (["missing.sumocfg", "{out}"], "missing.sumocfg: there is no such file"),
         (["{net}", "{net}", "{out}"], "is not a file with demand (.rou.xml): it begins with <net>, not <routes>"),
         (["{routes}", "{out}"], "is not a SUMO configuration (.sumocfg): it begins with <routes>"),
         (["{config}", "{folder}"], "is there already: name a folder that isn't"),

@@ -104,7 +104,7 @@ def test_a_file_by_road_says_turns_and_next_roads(tmp_path: Path) -> None:
         (("--profile", "rush"), "--profile: unknown 'rush'; there are flat, peak"),
         (("--vehicle-speed", 0.5), "--vehicle-speed: must be from 1 to 100 m/s"),
         (("--horizon", 0), "--horizon: must be from 1 s"),
-        (("--flows", 0), "flows: must be at least 1"),
+        (("--flows", 0), "--flows: must be at least 1"),
         (("--flows", 2), "--flows: 2 demands don't fit one file"),
         (("--by-road", "none.json"), "none.json: there is no such file"),
     ],

@@ -16,6 +16,15 @@ FIELDS = {
     "policy_file": "policy",
     "max_green_s": "max_green",
     "longest_red_s": "longest_red",
+    "block_m": "block",
+    "side_block_m": "side_block",
+    "entry_m": "entry",
+    "speed_mps": "speed",
+    "side_speed_mps": "side_speed",
+    "vehicles_per_hour": "vehicles",
+    "horizon_s": "horizon",
+    "max_speed_mps": "vehicle_speed",
+    "main_turns": "turns",
 }
 """Fields of domain code (of `hil.loop.job.Job` and others) that have another name as a command's parameter."""
 
