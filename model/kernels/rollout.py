@@ -33,6 +33,7 @@ from streetflow.kernels.tables import (
     STEP,
     TIDY_STEP,
     WAITING,
+    State,
     unpack,
 )
 from streetflow.kernels.vehicles import running_vehicles
@@ -51,6 +52,7 @@ _CHANGED_BY_A_STEP = (
     "queue_head", "queue_tail", "occupied", "queued", "out_count", "is_open", "announcing", "phase_index", "phase_remaining",
     "flow_counter", "flow_credit", "flow_dropped", "active_flows",
 )  # fmt: skip
+_N_VEHICLES, _N_WAITING = (2 * State._fields.index(name) for name in ("n_vehicles", "n_waiting"))  # of offsets
 _BY_SLOT = tuple(field.name for field in FIELDS if field.size == "slots" and not field.name.startswith("mover"))
 
 
@@ -254,8 +256,12 @@ def look(net_i, net_f, veh_i, veh_f, offsets, eyes, sight, current):  # type: ig
         if eyes.needs[PASSING]:
             own = sight.values[first_own : first_own + OWN_COUNT * current.size]
             _passing(s, eyes, sight, count, own)
+    at = offsets[_N_VEHICLES]
+    vehicles = net_i[at : at + lanes]
+    at = offsets[_N_WAITING]
+    waiting = net_i[at : at + lanes]
     observe_cells(
-        s.n_vehicles[:lanes], s.n_waiting[:lanes], sight.waiting_time_s, sight.speed_sums_mps, eyes.max_speed_mps, current,
+        vehicles, waiting, sight.waiting_time_s, sight.speed_sums_mps, eyes.max_speed_mps, current,
         eyes.first_action, sight.values, eyes.cells, eyes.scales, eyes.term_indices, eyes.term_weights, sight.seen,
     )  # fmt: skip
 

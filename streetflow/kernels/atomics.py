@@ -10,9 +10,13 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from streetflow.kernels.column import Column, element
+
 
 def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """A pointer to an element of a contiguous array: the first two arguments."""
+    """A pointer to an element of a contiguous array or a column: the first two arguments."""
+    if isinstance(signature.args[0], Column):
+        return element(context, builder, signature.args[0], arguments[0], arguments[1])
     array = make_array(signature.args[0])(context, builder, arguments[0])
     return builder.gep(array.data, [arguments[1]])
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from streetflow.kernels.column import column
 from streetflow.kernels.jit import helper
 
 Ints: TypeAlias = NDArray[np.int32]
@@ -257,10 +258,10 @@ _BLOCKS = ("net_i", "net_f", "veh_i", "veh_f")
 
 
 def _make_unpack() -> Any:
-    """Build ``unpack(net_i, net_f, veh_i, veh_f, offsets) -> State``: one slice per field of `State`."""
-    slices = ",\n".join(f"        {field.block}[offsets[{2 * k}]:offsets[{2 * k + 1}]]" for k, field in enumerate(FIELDS))
-    source = f"def unpack({', '.join(_BLOCKS)}, offsets):\n    return State(\n{slices}\n    )\n"
-    names: dict[str, Any] = {"State": State}
+    """Build ``unpack(net_i, net_f, veh_i, veh_f, offsets) -> State``: one column per field of `State`."""
+    columns = (f"column({field.block}, offsets[{2 * k}], offsets[{2 * k + 1}])" for k, field in enumerate(FIELDS))
+    source = f"def unpack({', '.join(_BLOCKS)}, offsets):\n    return State({', '.join(columns)})\n"
+    names: dict[str, Any] = {"State": State, "column": column}
     exec(source, names)  # the field table is the only input
     return helper(names["unpack"])
 
