@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from model import pretrained_policies, pretrained_policy
-from model.evaluate import evaluate
+from model.evaluate import RunSettings, evaluate
 from model.policy.file import load_policy
 from model.policy.provenance import file_sha256
 from model.report.bootstrap import mean_interval
@@ -92,8 +92,8 @@ def _rule(network: Network, agent: str, parameters: Parameters, flow: int) -> di
 
 
 def _policy(network: Network, agent: str, flow: int) -> dict[str, Any]:
-    (row,) = evaluate(network, pretrained_policy(network.name, "alone"), [flow], integer=agent.endswith("integer"))
-    assert row.clearance == CLEARANCE
+    file, settings = pretrained_policy(network.name, "alone"), RunSettings(clearance=CLEARANCE)
+    (row,) = evaluate(network, file, [flow], integer=agent.endswith("integer"), settings=settings)
     figures = {"average_travel_time_s": row.average_travel_time_s, "throughput_veh_per_min": row.throughput_veh_per_min}
     counts = {"decisions_beyond_range": row.decisions_beyond_range, "decisions": row.decisions}
     return figures | (counts if row.decisions is not None else {})
@@ -163,9 +163,10 @@ def write_page(runs: Runs) -> None:
         "# Policies for a chip that is the light",
         "",
         "Average travel time in s under `computed` clearances (`python scripts/deployable.py`). The policies see what two",
-        "loops a lane can tell and decide every 20 s; they were trained on flow 0 and variations of it; one seed. MaxPressure",
-        "and MaxQueue decide every 20 s, VehicleActuated and WebsterSeconds each second. With values in brackets: the best",
-        "of a grid on flow 0 (the grids are in `deployable.json`). Intervals are over flows; differences are paired.",
+        "loops a lane can tell and decide every 20 s; they were trained on flow 0 and variations of it; one seed (arterial's",
+        "with the limits of the safety shell: `shell`). MaxPressure and MaxQueue decide every 20 s, VehicleActuated and",
+        "WebsterSeconds each second. With values in brackets: the best of a grid on flow 0 (the grids are in",
+        "`deployable.json`). Intervals are over flows; differences are paired.",
         "",
         "Where the policy isn't below: " + ("; ".join(not_below) if not_below else "nowhere") + ".",
         "",

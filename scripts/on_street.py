@@ -81,6 +81,7 @@ def loop(rows: Rows, network: Network) -> Row:
         begin_s = time.process_time()
         verdict, light = run_light(Job.named(network.name, FLOW, None, mode="alone", monitor=True))
         crossings = light.crossings
+        assert light.unlimited is not None, "the traffic is judged"
         return {
             "average_travel_time_s": light.result.average_travel_time_s,
             "with_limits_s": light.reference.average_travel_time_s,

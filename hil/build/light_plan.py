@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
 from hil.build.signal_plan import plan_document
 from streetflow.control.environment import Environment
 from streetflow.control.features import DEPLOYABLE, FEATURES
-from streetflow.control.intersection import Intersection
+from streetflow.control.intersection import Intersection, is_signalled
 from streetflow.control.signal_groups import SignalPlan, signal_plans
-from streetflow.control.webster import START_UP_S, flow_ratios, plan, streams
+from streetflow.control.webster import START_UP_S, flow_ratios, plan, streams, volumes_veh_per_s
 from streetflow.errors import InputError
 from streetflow.kernels.sources import CHANGED, PASSED, Source
 from streetflow.networks.catalogue import Network, find_network
@@ -20,8 +22,6 @@ VEHICLE_M = 7.5
 """What a standing vehicle takes of a lane, its gap included."""
 SLOWER = 1.25
 SPARE_S = 10.0
-OUT_CLEAR_S = 255.0
-"""Another light may keep vehicles on the lanes that lead out."""
 MAX_CYCLE_S = 120
 
 
@@ -35,14 +35,14 @@ def light_documents(network: str | Network, flow: int = 0) -> list[dict[str, Any
     environment = Environment(network, flow, features=("inter_2_current_phase",))
     found = find_network(network) if isinstance(network, str) else network
     tables = load_network(found.roadnet_file)
-    ratios = flow_ratios(environment)
+    ratios, volumes = flow_ratios(environment), volumes_veh_per_s(environment)
     documents = []
     for each, crossing in zip(signal_plans(tables), environment.intersections, strict=True):
         actions = plan(
             streams(crossing, ratios), crossing.action_count, environment.decision_interval_s, lost_s(each), MAX_CYCLE_S
         )
         steps = [[action, len(list(run)) * environment.decision_interval_s] for action, run in groupby(actions)]
-        documents.append(plan_document(each) | {"plan": steps, "sensing": sensing(tables, each, crossing)})
+        documents.append(plan_document(each) | {"plan": steps, "sensing": sensing(tables, each, crossing, volumes)})
     return documents
 
 
@@ -53,8 +53,17 @@ def lost_s(plan_of_light: SignalPlan) -> float:
     return START_UP_S + sum(changes) / len(changes)
 
 
-def sensing(network: NetworkTables, plan_of_light: SignalPlan, crossing: Intersection) -> dict[str, Any]:
-    """Lanes in the order of the wires, and the features that two loops a lane can measure, as sums over these lanes."""
+def sensing(
+    network: NetworkTables, plan_of_light: SignalPlan, crossing: Intersection, volumes: Mapping[tuple[str, str], float]
+) -> dict[str, Any]:
+    """Lanes in the order of the wires, and the features that two loops a lane can measure, as sums over these lanes.
+
+    Args:
+        network: that the crossing is of.
+        plan_of_light: its signal plan.
+        crossing: as the engine has it.
+        volumes: by in-road and out-road, vehicles a second.
+    """
     lanes = [*plan_of_light.in_lanes, *crossing.out_lanes]
     order = {lane: number for number, lane in enumerate(lanes)}
     if missing := set(crossing.in_lanes) - set(order):
@@ -62,11 +71,18 @@ def sensing(network: NetworkTables, plan_of_light: SignalPlan, crossing: Interse
     roads_in, roads_out = ({lane: road for road, own in enumerate(of) for lane in own} for of in (
         crossing.in_road_lanes, crossing.out_road_lanes
     ))  # fmt: skip
+    lit = [is_signalled(each) for each in network.roadnet.intersections]
+    from_light = {road.id for road in network.roadnet.roads if lit[road.start_intersection]}
+    to_light = {road.id for road in network.roadnet.roads if lit[road.end_intersection]}
+    planned = lane_volumes(crossing, volumes)
     in_lanes = [
-        _lane(network, lane, roads_in[lane], groups)
+        _lane(network, lane, planned) | {"groups": list(groups), "is_fed": crossing.in_roads[roads_in[lane]] in from_light}
         for lane, groups in zip(plan_of_light.in_lanes, plan_of_light.lane_groups, strict=True)
     ]
-    out_lanes = [_lane(network, lane, len(crossing.in_roads) + roads_out[lane], ()) for lane in crossing.out_lanes]
+    out_lanes = [
+        _lane(network, lane, planned) | {"groups": [], "is_free": crossing.out_roads[roads_out[lane]] not in to_light}
+        for lane in crossing.out_lanes
+    ]
     return {
         "in_lanes": in_lanes,
         "out_lanes": out_lanes,
@@ -74,14 +90,30 @@ def sensing(network: NetworkTables, plan_of_light: SignalPlan, crossing: Interse
     }
 
 
-def _lane(network: NetworkTables, lane: int, road: int, groups: tuple[int, ...]) -> dict[str, Any]:
+def lane_volumes(crossing: Intersection, volumes: Mapping[tuple[str, str], float]) -> dict[int, float]:
+    """Vehicles a second of each lane that leads in or out: a movement's spread evenly over its lanes."""
+    road_in = {lane: road for road, lanes in enumerate(crossing.in_road_lanes) for lane in lanes}
+    road_out = {lane: road for road, lanes in enumerate(crossing.out_road_lanes) for lane in lanes}
+    ends: defaultdict[tuple[str, str], tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
+    for lane, out in crossing.lane_links:
+        own, others = ends[crossing.in_roads[road_in[lane]], crossing.out_roads[road_out[out]]]
+        own.add(lane)
+        others.add(out)
+    found = dict.fromkeys([*road_in, *road_out], 0.0)
+    for movement, (own, others) in ends.items():
+        for lanes in (own, others):
+            for lane in lanes:
+                found[lane] += volumes.get(movement, 0.0) / len(lanes)
+    return found
+
+
+def _lane(network: NetworkTables, lane: int, planned: Mapping[int, float]) -> dict[str, Any]:
     length_m, speed_mps = network.lane_shapes.length_m[lane], float(network.arrays["speed_limit"][lane])
     return {
         "lane": int(lane),
-        "road": road,
-        "groups": list(groups),
+        "planned_veh_per_s": planned[lane],
         "most": int(length_m / VEHICLE_M) + 1,
-        "clear_s": float(SLOWER * length_m / speed_mps + SPARE_S) if groups else OUT_CLEAR_S,
+        "clear_s": float(SLOWER * length_m / speed_mps + SPARE_S),
     }
 
 

@@ -20,7 +20,7 @@ from hil.light.closed_loop import run_light_loop
 from hil.light.crossing import Crossing, NoStartError
 from hil.light.light_run import LightRun
 from hil.light.pedestrians import Pedestrians
-from hil.light.verdicts import light_verdict
+from hil.light.verdicts import light_verdict, untold_traffic
 from hil.loop.closed_loop import LoopResult, Seat
 from hil.loop.job_spec import Job
 from hil.loop.lamp_faults import check_groups
@@ -170,7 +170,8 @@ def _play(light: LightRun, environment: Environment, say: OnProgress) -> None:
     for crossing in crossings:
         crossing.finish()
     light.reference = true_counts(job, light.policy)
-    light.unlimited = true_counts(job, light.policy, has_limits=False)
+    if not untold_traffic(job):
+        light.unlimited = true_counts(job, light.policy, has_limits=False)
 
 
 def true_counts(job: Job, policy: Policy, *, has_limits: bool = True) -> LoopResult:

@@ -32,5 +32,5 @@ class LightRun:
     result: LightResult = field(default_factory=LightResult)
     reference: LoopResult = field(default_factory=LoopResult)
     """The same policy in ``answer``, with true counts, the same clearances and the same longest green and red."""
-    unlimited: LoopResult = field(default_factory=LoopResult)
-    """The same without a longest green and red."""
+    unlimited: LoopResult | None = None
+    """The same without a longest green and red, where the traffic is judged."""

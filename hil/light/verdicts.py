@@ -57,7 +57,7 @@ def light_verdict(light: LightRun) -> Verdict:
         *([check_faults(light, findings)] if job.faults is not None else []),
         check_sensing(light.result) if not (why := _unsensed(light)) else Check("sensing", "not measured", "-", "-", why),
         check_light_decisions(light),
-        check_light_traffic(light.result, light.reference, _untold(job), light.unlimited),
+        check_light_traffic(light.result, light.reference, untold_traffic(job), light.unlimited),
     ]
     figures = figures_of(job, light.result, light.reference, light.footprint, stack_bytes)
     if job.mode == "alone":
@@ -189,7 +189,7 @@ def _unsensed(light: LightRun) -> str:
     return ""
 
 
-def _untold(job: Job) -> str:
+def untold_traffic(job: Job) -> str:
     """Why the travel time says nothing of the policy; "" where it does."""
     if job.mode == "light":
         return "without detectors everybody counts as waiting, and is served in turn"
@@ -227,7 +227,7 @@ def _figures(light: LightRun) -> dict[str, object]:
             }
             for crossing in light.crossings
         ],
-        "unlimited_average_travel_time_s": light.unlimited.average_travel_time_s,
+        "unlimited_average_travel_time_s": light.unlimited.average_travel_time_s if light.unlimited else None,
         "sensing_mean_off": float(np.abs(np.concatenate([np.array(s) for s in light.result.sensed])).mean())
         if light.result.sensed
         else None,

@@ -80,13 +80,22 @@ def flow_ratios(environment: Environment) -> dict[tuple[str, str], float]:
 
     A queue discharges one vehicle per ``headway + length / speed`` (tests/streetflow/test_engine_theory.py).
     """
+    return _of_movements(environment, lambda flow: flow.kind.headway_s + flow.kind.length_m / flow.kind.max_speed_mps)
+
+
+def volumes_veh_per_s(environment: Environment) -> dict[tuple[str, str], float]:
+    """By in-road and out-road: the vehicles of a run, over the run's length."""
+    return _of_movements(environment, lambda flow: 1.0)
+
+
+def _of_movements(environment: Environment, each: Callable[[Flow], float]) -> dict[tuple[str, str], float]:
+    """By in-road and out-road: `each` of a flow, summed over the vehicles of a run, over the run's length."""
     network = load_network(environment.network.roadnet_file)
     roads = network.roadnet.roads
     found: defaultdict[tuple[str, str], float] = defaultdict(float)
     for flow in environment.demand:
-        needs_s = flow.kind.headway_s + flow.kind.length_m / flow.kind.max_speed_mps
         for start, end in pairwise(network.router.plan(flow.anchors) or ()):
-            found[roads[start].id, roads[end].id] += vehicles(flow, environment.horizon_s) * needs_s / environment.horizon_s
+            found[roads[start].id, roads[end].id] += vehicles(flow, environment.horizon_s) * each(flow) / environment.horizon_s
     return found
 
 

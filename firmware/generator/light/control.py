@@ -85,7 +85,6 @@ def _dimensions(plan: ShellPlan, policy: JsonObject, steps: Sequence[Step], sens
         "LIGHT_ACTIONS": len(plan.phase_groups),
         "LIGHT_IN_LANES": sensed.in_lanes,
         "LIGHT_LANES": len(sensed.lanes),
-        "LIGHT_ROADS": 1 + max((lane.road for lane in sensed.lanes), default=0),
         "LIGHT_PASSED": int(sensed.counts_passed),
         "LIGHT_FIRST_BUTTON": 2 * len(sensed.lanes),
         "LIGHT_LINES": 2 * len(sensed.lanes) + (plan.groups if crosswalks else 0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from firmware.generator.c_tables import array
@@ -12,6 +12,12 @@ from firmware.generator.light.plan import LANES_MAX
 from firmware.generator.policy import INT16_MAX, JsonObject, PolicyError
 
 COUNT_MAX = 255  # of a lane
+HELD_S = 255  # another light may hold vehicles so long at least, on a lane that leads to it
+RATE_S = 256  # in which the planned vehicles of a lane are counted
+MISSED = 12  # so many should have come onto a lane that nobody has come onto: its entry is silent
+OTHERS_LEAST, OTHERS_MOST, OTHERS_NEVER = 24, 240, 255  # vehicles on other lanes in that time
+OTHERS_UNPLANNED = 200
+MISSED_LEAST = 6  # where OTHERS_MOST is less than MISSED takes: fewer say nothing
 SOURCES = ("end", "vehicles", "action", "changed", "passed")  # by their number in the table
 
 Cell = list[tuple[int, int]]
@@ -23,9 +29,11 @@ class Lane:
     """One lane, as struct sensing_lane has it."""
 
     groups: int
-    road: int
     most: int
     clear_s: int
+    rate: int
+    others: int
+    is_free: bool
 
 
 @dataclass(frozen=True)
@@ -69,14 +77,15 @@ def sensing_of(document: dict[str, Any], policy: JsonObject) -> Sensing:
         )
     if any(not 0 <= lane < len(lanes) for lane in used):
         raise PolicyError(f"sensing: a feature of lane {max(used)}, there are {len(lanes)}")
-    return Sensing(len(in_lanes), tuple(_lane(lane, f"lane {number}") for number, lane in enumerate(lanes)), features)
+    planned = sum(lane["planned_veh_per_s"] for lane in in_lanes)
+    return Sensing(len(in_lanes), tuple(_lane(lane, planned, f"lane {number}") for number, lane in enumerate(lanes)), features)
 
 
 def tables(sensed: Sensing) -> list[str]:
     """sensing_lanes and feature_terms as C; none where nothing is sensed."""
     if not sensed.lanes:
         return []
-    lanes = (f"{{{lane.groups}, {lane.road}, {lane.most}, {lane.clear_s}}}" for lane in sensed.lanes)
+    lanes = (f"{{{', '.join(str(int(part)) for part in astuple(lane))}}}" for lane in sensed.lanes)
     terms = [byte for feature in sensed.features for byte in _bytes(feature)]
     return [
         array("struct sensing_lane", "sensing_lanes", lanes, storage=""),
@@ -105,12 +114,27 @@ def _feature(kept: JsonObject, known: dict[str, Any], actions: int) -> Feature:
     return Feature(source, tuple(cells))
 
 
-def _lane(lane: dict[str, Any], place: str) -> Lane:
-    groups = sum(1 << group for group in lane["groups"])
-    most, clear_s = min(int(lane["most"]), COUNT_MAX), min(math.ceil(lane["clear_s"]), COUNT_MAX)
-    if not (0 <= lane["road"] <= COUNT_MAX and most >= 1 and clear_s >= 1):
+def _lane(lane: dict[str, Any], planned: float, place: str) -> Lane:
+    """`planned`: vehicles a second on all lanes that lead in."""
+    groups, is_free = sum(1 << group for group in lane["groups"]), lane.get("is_free", False)
+    is_out = "is_free" in lane
+    most = min(int(lane["most"]), COUNT_MAX)
+    clear_s = HELD_S if is_out and not is_free else min(math.ceil(lane["clear_s"]), COUNT_MAX)
+    rate = min(round(RATE_S * lane["planned_veh_per_s"]), COUNT_MAX)
+    if not (most >= 1 and clear_s >= 1):
         raise PolicyError(f"sensing: {place}: {lane}")
-    return Lane(groups, lane["road"], most, clear_s)
+    return Lane(groups, most, clear_s, rate, OTHERS_NEVER if is_out else _others(lane, planned), is_free)
+
+
+def _others(lane: dict[str, Any], planned: float) -> int:
+    """How many vehicles onto other lanes that lead in, and none onto this one, mean that its entry is silent. A light before it
+    may hold its vehicles back for long."""
+    own = lane["planned_veh_per_s"]
+    if not planned:
+        return OTHERS_UNPLANNED
+    if own * OTHERS_MOST < MISSED_LEAST * (planned - own) or not own:
+        return OTHERS_NEVER
+    return OTHERS_MOST if lane["is_fed"] else min(max(math.ceil(MISSED * (planned / own - 1)), OTHERS_LEAST), OTHERS_MOST)
 
 
 def lane_order(document: dict[str, Any], policy: JsonObject) -> Sequence[int]:

@@ -11,8 +11,7 @@ enum { FEATURE_END, FEATURE_VEHICLES, FEATURE_ACTION, FEATURE_CHANGED, FEATURE_P
 
 extern const FLASH uint8_t feature_terms[];
 
-/* All inputs of the network, in its order, for a decision while `action` is in force. Returns whether a suspect lane's value was
- * replaced. */
+/* All inputs of the network, in its order, for a decision while `action` is in force. Returns whether a lane is suspect. */
 bool features_compute(int16_t values[POLICY_INPUTS_MAX], uint8_t action);
 
 #endif

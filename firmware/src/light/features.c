@@ -5,30 +5,19 @@
 #include "light/sensing.h"
 
 #if LIGHT_LANES
-static uint8_t vehicles[LIGHT_LANES];
 static uint8_t last_action;
 static bool has_decided;
-
-static bool read_lanes(void) {
-    bool replaced = false;
-    for (uint8_t lane = 0; lane < LIGHT_LANES; lane++) {
-        vehicles[lane] = sensing_value(lane);
-        replaced |= sensing_is_suspect(lane);
-    }
-    return replaced;
-}
 
 static int16_t sum_terms(const FLASH uint8_t **at) {
     int16_t sum = 0;
     for (uint8_t terms = flash_next(at); terms != 0; terms--) {
         const uint8_t lane = flash_next(at);
-        sum += (int16_t)vehicles[lane] * (int8_t)flash_next(at);
+        sum += (int16_t)sensing_counts[lane] * (int8_t)flash_next(at);
     }
     return sum;
 }
 
 bool features_compute(int16_t values[POLICY_INPUTS_MAX], uint8_t action) {
-    const bool replaced = read_lanes();
     const FLASH uint8_t *at = feature_terms;
     int16_t *value = values;
     for (uint8_t kind; (kind = flash_next(&at)) != FEATURE_END;) {
@@ -50,6 +39,6 @@ bool features_compute(int16_t values[POLICY_INPUTS_MAX], uint8_t action) {
     }
     last_action = action;
     has_decided = true;
-    return replaced;
+    return sensing_suspects() != 0;
 }
 #endif

@@ -49,7 +49,7 @@ void inputs_tick(uint32_t tick, shell_set green, struct shell_input *input) {
     lines_take(&lines, read, changed);
 #endif
 #if LIGHT_LANES
-    sensing_take(tick, lines.level, changed, green);
+    sensing_take(tick, lines.level, changed, read, green); /* `read`: what flickered */
     input->calls = sensing_calls();
     control_suspect(sensing_is_poor());
 #else

@@ -10,6 +10,8 @@
 
 #if LIGHT_LANES
 
+#define ALONE __attribute__((noinline)) /* where inlining by avr-gcc would make the code larger */
+
 enum { ENTRY, STOP_LINE, LOOPS };
 
 #define COUNT_MAX UINT8_MAX
@@ -24,33 +26,36 @@ enum { ENTRY, STOP_LINE, LOOPS };
 #define KEPT_LIMIT 12      /* entered, and nobody left */
 #define KEPT_GREEN_S 30
 #define KEPT_OUT COUNT_MAX /* pairs of seconds, as above */
-#define OTHERS_LIMIT 200   /* entered the neighbours since somebody entered this lane: 0.2 % where it has 3 % of them */
-#define OTHERS_MOST 240    /* counted up to here */
+#define OTHERS_MOST 240    /* entered other lanes since somebody entered this one; counted up to here */
+#define FEW_SHARE 4        /* of those that fit: with more, a full lane may keep others out */
 #define SANE_S 20          /* without a sign of its fault: it is believed again */
-#define POOR_SHARE 3       /* a third of the lanes */
+#define POOR_SHARE 3       /* of the lanes that lead in: so many at least must be believed */
+#define LEAVING 2          /* seconds from one vehicle to the next as a queue leaves: a power of 2 */
 
 struct loop {
     uint8_t on_s;        /* seconds that it has been occupied, no edge between */
     uint8_t missed;      /* what should have been seen since its last edge: at the entry deficits, at the stop line entries */
     uint8_t edges : 2;   /* in this second, up to CHATTER_EDGES */
+    uint8_t flickers : 2; /* likewise: too short for a vehicle, so not counted as one */
     uint8_t chatter : 4; /* score */
-    uint8_t fault : 3;   /* 0, or its event less FAULTS */
+    uint8_t fault : 3;   /* 0, FLICKERS, or its event less FAULTS */
     uint8_t sane_s : 5;
 };
 
 #define FAULTS (EVENT_DETECTOR_RESTORED) /* events 84 to 88 follow it */
+#define FLICKERS 6                       /* told as chatter, but what it counts is believed */
 
 static struct lane {
     struct loop loops[LOOPS];
     uint8_t quiet_s;      /* green, and nobody left; in pairs of seconds where a lane leads out */
     uint8_t green_s;      /* since somebody left; likewise */
-    uint8_t entry_at;     /* what `entries` of its road was when somebody entered this lane last */
+    uint8_t entry_at;     /* what `entries` was when somebody entered this lane last */
     uint8_t age_s;        /* of this period of clear_s seconds */
     uint8_t now, before;  /* entries in this period, and in the one before */
 } lanes[LIGHT_LANES];
 
 uint8_t sensing_counts[LIGHT_LANES];
-static uint8_t entries[LIGHT_ROADS]; /* into each road, modulo 256 */
+static uint8_t entries; /* of all lanes that lead in, modulo 256 */
 
 #if LIGHT_PASSED
 static struct {
@@ -59,35 +64,35 @@ static struct {
 } passing[LIGHT_IN_LANES];
 #endif
 
+static uint8_t second;
+static uint8_t suspects; /* lanes that lead in */
 static shell_set calls;
-static bool is_poor;
-static bool has_news; /* both must be formed again */
+static bool has_news; /* these must be formed again */
 
 static void add(uint8_t *counter) {
     *counter += *counter != COUNT_MAX;
 }
 
+ALONE static bool is_doubted(uint8_t number, uint8_t which) {
+    const uint8_t fault = lanes[number].loops[which].fault;
+    return fault != 0 && fault != FLICKERS;
+}
+
 bool sensing_is_suspect(uint8_t lane) {
-    return (lanes[lane].loops[ENTRY].fault | lanes[lane].loops[STOP_LINE].fault) != 0;
+    return is_doubted(lane, ENTRY) || is_doubted(lane, STOP_LINE);
 }
 
-static void enter(uint8_t number) {
-    struct lane *lane = lanes + number;
+static void come(uint8_t number) {
     add(sensing_counts + number);
-    add(&lane->now);
-    add(&lane->loops[STOP_LINE].missed);
-    lane->loops[ENTRY].missed = 0;
-    lane->entry_at = ++entries[sensing_lanes[number].road];
+    add(&lanes[number].now);
+    has_news = true;
 }
 
-static void leave(uint8_t number) {
+static void go(uint8_t number) {
     struct lane *lane = lanes + number;
     if (sensing_counts[number] != 0) {
         sensing_counts[number]--;
-    } else {
-        add(&lane->loops[ENTRY].missed);
     }
-    lane->loops[STOP_LINE].missed = 0;
     lane->green_s = 0;
     lane->quiet_s = 0;
 #if LIGHT_PASSED
@@ -95,42 +100,102 @@ static void leave(uint8_t number) {
         add(&passing[number].left);
     }
 #endif
+    has_news = true;
 }
 
-static void take_edges(uint32_t tick, const uint8_t *level, const uint8_t *changed) {
-    for (uint8_t line = 0; line < LOOPS * LIGHT_LANES; line += 8) {
-        uint8_t bits = changed[line >> 3], levels = level[line >> 3];
-        for (uint8_t at = line; bits != 0 && at < LOOPS * LIGHT_LANES; at++, bits >>= 1, levels >>= 1) {
-            if ((bits & 1) == 0) {
+static void enter(uint8_t number) {
+    struct lane *lane = lanes + number;
+    if (!is_doubted(number, ENTRY)) {
+        come(number);
+    }
+    add(&lane->loops[STOP_LINE].missed);
+    lane->loops[ENTRY].missed = 0;
+    entries += number < LIGHT_IN_LANES;
+    lane->entry_at = entries;
+}
+
+static void leave(uint8_t number) {
+    struct lane *lane = lanes + number;
+    if (sensing_counts[number] == 0) {
+        add(&lane->loops[ENTRY].missed);
+    }
+    lane->loops[STOP_LINE].missed = 0;
+    if (!is_doubted(number, STOP_LINE)) {
+        go(number);
+    }
+}
+
+static uint8_t lately(uint8_t number) {
+    const uint8_t now = lanes[number].now, sum = now + lanes[number].before;
+    return sum >= now ? sum : COUNT_MAX;
+}
+
+/* At the end of a second: who passes the doubted loops of a lane, if as many come as planned, and a queue leaves as queues do */
+static void imagine(uint8_t number, bool is_green) {
+    const uint8_t rate = sensing_lanes[number].rate;
+    const bool is_due = (uint8_t)(second * rate) < rate;
+    if (is_due && is_doubted(number, ENTRY)) {
+        come(number);
+    }
+    if ((number < LIGHT_IN_LANES ? is_green && second % LEAVING == 0 && sensing_counts[number] > lately(number) : is_due)
+        && is_doubted(number, STOP_LINE)) {
+        go(number);
+    }
+}
+
+static void take_edge(uint32_t tick, uint8_t line, bool is_on) {
+    const uint8_t number = line >> 1, which = line & 1;
+    events_note(tick, is_on ? EVENT_DETECTOR_ON : EVENT_DETECTOR_OFF, line + 1);
+    if (is_on) {
+        struct loop *loop = lanes[number].loops + which;
+        loop->edges += loop->edges != CHATTER_EDGES;
+        if (which == ENTRY) {
+            enter(number);
+        } else {
+            leave(number);
+        }
+    }
+}
+
+static void take_flicker(uint8_t line) {
+    struct loop *loop = lanes[line >> 1].loops + (line & 1);
+    loop->flickers += loop->flickers != CHATTER_EDGES;
+}
+
+static void take_lines(uint32_t tick, const uint8_t *level, const uint8_t *changed, const uint8_t *flickers) {
+    uint8_t levels = 0, edges = 0, short_ones = 0;
+    for (uint8_t line = 0; line < LOOPS * LIGHT_LANES; line++, levels >>= 1, edges >>= 1, short_ones >>= 1) {
+        if (line % 8 == 0) {
+            levels = *level++;
+            edges = *changed++;
+            short_ones = *flickers++;
+            if ((edges | short_ones) == 0) {
+                line += 7;
                 continue;
             }
-            has_news = true;
-            events_note(tick, (levels & 1) != 0 ? EVENT_DETECTOR_ON : EVENT_DETECTOR_OFF, at + 1);
-            if ((levels & 1) != 0) {
-                const uint8_t number = at >> 1;
-                    struct loop *loop = lanes[number].loops + (at & 1);
-                loop->edges += loop->edges != CHATTER_EDGES;
-                if ((at & 1) == ENTRY) {
-                    enter(number);
-                } else {
-                    leave(number);
-                }
-            }
+        }
+        if ((edges & 1) != 0) {
+            take_edge(tick, line, (levels & 1) != 0);
+        }
+        if ((short_ones & 1) != 0) {
+            take_flicker(line);
         }
     }
 }
 
 static uint8_t entries_of_others(uint8_t number) {
-    return (uint8_t)(entries[sensing_lanes[number].road] - lanes[number].entry_at);
+    return (uint8_t)(entries - lanes[number].entry_at);
 }
 
 static bool is_silent(uint8_t number, uint8_t which) {
     const struct lane *lane = lanes + number;
     if (which == ENTRY) {
-        return lane->loops[ENTRY].missed >= DEFICIT_LIMIT || entries_of_others(number) >= OTHERS_LIMIT;
+        const bool is_full = sensing_counts[number] > sensing_lanes[number].most / FEW_SHARE;
+        return lane->loops[ENTRY].missed >= DEFICIT_LIMIT
+               || (!is_full && entries_of_others(number) >= sensing_lanes[number].others);
     }
     const uint8_t limit = number < LIGHT_IN_LANES ? KEPT_GREEN_S : KEPT_OUT;
-    return lane->loops[STOP_LINE].missed >= KEPT_LIMIT && lane->green_s >= limit;
+    return lane->loops[STOP_LINE].missed >= KEPT_LIMIT && (is_doubted(number, STOP_LINE) || lane->green_s >= limit);
 }
 
 /* What speaks against a loop, at the end of a second: 0, or the kind of the event */
@@ -145,29 +210,10 @@ static uint8_t sign_of_fault(uint8_t number, uint8_t which) {
     if (is_silent(number, which)) {
         return EVENT_DETECTOR_SILENT;
     }
-    return which == ENTRY && sensing_counts[number] > sensing_lanes[number].most ? EVENT_DETECTOR_FAULTY : 0;
-}
-
-/* Of the believed lanes of a road, or of all that lead in (out) if it has none: the mean count, rounded */
-static uint8_t mean_of_neighbours(uint8_t number) {
-    const uint8_t road = sensing_lanes[number].road;
-    const bool leads_in = number < LIGHT_IN_LANES;
-    for (bool all = false;; all = true) {
-        uint16_t sum = 0;
-        uint8_t count = 0;
-        for (uint8_t other = 0; other < LIGHT_LANES; other++) {
-            if ((all ? (other < LIGHT_IN_LANES) == leads_in : sensing_lanes[other].road == road) && !sensing_is_suspect(other)) {
-                sum += sensing_counts[other];
-                count++;
-            }
-        }
-        if (count != 0) {
-            return (uint8_t)((sum + count / 2) / count);
-        }
-        if (all) {
-            return 0;
-        }
+    if (which == ENTRY && sensing_counts[number] > sensing_lanes[number].most) {
+        return EVENT_DETECTOR_FAULTY;
     }
+    return loop->flickers == CHATTER_EDGES ? FAULTS + FLICKERS : 0;
 }
 
 static void judge_loop(uint32_t tick, uint8_t number, uint8_t which) {
@@ -176,21 +222,17 @@ static void judge_loop(uint32_t tick, uint8_t number, uint8_t which) {
     const uint8_t sign = sign_of_fault(number, which), channel = LOOPS * number + which + 1;
     if (sign != 0) {
         loop->sane_s = 0;
-        if (loop->fault == 0) {
+        if (!is_doubted(number, which) && loop->fault != sign - FAULTS) {
             loop->fault = sign - FAULTS;
             has_news = true;
-            events_note(tick, sign, channel);
+            events_note(tick, sign == FAULTS + FLICKERS ? EVENT_DETECTOR_CHATTERS : sign, channel);
         }
         if (sign == EVENT_DETECTOR_FAULTY) {
             sensing_counts[number] = sensing_lanes[number].most;
         }
     } else if (loop->fault != 0 && ++loop->sane_s == SANE_S) { /* 20 s: fits its bits */
-        const uint8_t mean = mean_of_neighbours(number);
         loop->fault = 0;
         has_news = true;
-        if (!sensing_is_suspect(number)) {
-            sensing_counts[number] = mean; /* a better beginning than what a faulty loop has made of it */
-        }
         events_note(tick, EVENT_DETECTOR_RESTORED, channel);
     }
 #else
@@ -225,9 +267,10 @@ static void correct(uint8_t number, bool is_green, bool is_on) {
         add(&lane->green_s);
         add(&lane->quiet_s);
     }
-    const uint16_t lately = (uint16_t)(lane->now + lane->before);
-    if (lane->quiet_s >= (number < LIGHT_IN_LANES ? QUIET_S : QUIET_OUT) && sensing_counts[number] > lately) {
-        sensing_counts[number] = (uint8_t)lately;
+    const uint8_t most = lately(number);
+    const bool is_quiet = lane->quiet_s >= (number < LIGHT_IN_LANES ? QUIET_S : QUIET_OUT);
+    if ((is_quiet || sensing_lanes[number].is_free) && sensing_counts[number] > most) {
+        sensing_counts[number] = most;
         has_news = true;
     }
 }
@@ -237,28 +280,34 @@ static void end_second(uint32_t tick, uint8_t number, const uint8_t *level, shel
     const shell_set groups = sensing_lanes[number].groups;
     const bool is_on = lines_bit(level, LOOPS * number + STOP_LINE);
     if (entries_of_others(number) > OTHERS_MOST) { /* so that it doesn't turn over */
-        lane->entry_at = entries[sensing_lanes[number].road] - OTHERS_MOST;
+        lane->entry_at = entries - OTHERS_MOST;
     }
     correct(number, (groups & ~green) == 0, is_on);
+    imagine(number, (groups & green) != 0);
     end_second_of_loop(lane->loops + ENTRY, lines_bit(level, LOOPS * number + ENTRY));
     end_second_of_loop(lane->loops + STOP_LINE, is_on);
-    judge_loop(tick, number, ENTRY);
-    judge_loop(tick, number, STOP_LINE);
+    for (uint8_t which = ENTRY; which < LOOPS; which++) {
+        judge_loop(tick, number, which);
+        lane->loops[which].flickers = 0;
+    }
 }
 
-void sensing_take(uint32_t tick, const uint8_t *level, const uint8_t *changed, shell_set green) {
+void sensing_take(uint32_t tick, const uint8_t *level, const uint8_t *changed, const uint8_t *flickers, shell_set green) {
     static uint8_t turn; /* of the second */
-    take_edges(tick, level, changed);
+    take_lines(tick, level, changed, flickers);
     if (turn < LIGHT_LANES) {
         end_second(tick, turn, level, green);
     }
-    turn = turn + 1 < TICKS_PER_S ? turn + 1 : 0;
+    if (++turn == TICKS_PER_S) {
+        turn = 0;
+        second++;
+    }
 }
 
 shell_set sensing_calls(void) {
     if (has_news) {
         has_news = false;
-        uint8_t suspects = 0;
+        suspects = 0;
         calls = 0;
         for (uint8_t lane = 0; lane < LIGHT_IN_LANES; lane++) {
             const bool is_suspect = sensing_is_suspect(lane);
@@ -267,17 +316,16 @@ shell_set sensing_calls(void) {
                 calls |= sensing_lanes[lane].groups;
             }
         }
-        is_poor = suspects * POOR_SHARE > LIGHT_IN_LANES;
     }
     return calls;
 }
 
-uint8_t sensing_value(uint8_t lane) {
-    return sensing_is_suspect(lane) ? mean_of_neighbours(lane) : sensing_counts[lane];
+uint8_t sensing_suspects(void) {
+    return suspects;
 }
 
 bool sensing_is_poor(void) {
-    return is_poor;
+    return suspects > LIGHT_IN_LANES - LIGHT_IN_LANES / POOR_SHARE;
 }
 
 #if LIGHT_PASSED

@@ -6,7 +6,7 @@
  *   wish ACTION   the network has decided so
  *   green HEX     these groups are green, whatever the shell shows, for `sense`
  *   sense TICKS   as `run`, of the loops alone
- *   counts        says "counts N N ...", of each lane; `believed` likewise, and `suspects`
+ *   counts        says "counts N N ...", of each lane; `suspects` likewise
  *   calls         says "calls HEX"
  *   values ACTION says "values N N ...": the network's inputs
  * Answers of `run`: "lamps TICK RED YELLOW GREEN WALK CLEARING" where they change, "event TICK KIND CHANNEL".
@@ -47,10 +47,11 @@ static void print_events(void) {
 }
 
 static void look(shell_set green_now) {
-    uint8_t changed[LINES_BYTES];
+    uint8_t changed[LINES_BYTES], read[LINES_BYTES];
+    memcpy(read, levels, sizeof read);
     tick_number++;
-    lines_take(&detectors, levels, changed);
-    sensing_take(tick_number, detectors.level, changed, green_now);
+    lines_take(&detectors, read, changed);
+    sensing_take(tick_number, detectors.level, changed, read, green_now);
 }
 
 static shell_set presses(void) {
@@ -117,8 +118,6 @@ int main(void) {
         } else if (sscanf(line, "green %x", &green_groups_now) == 1) {
         } else if (strcmp(line, "counts\n") == 0) {
             print_lanes("counts", count_of);
-        } else if (strcmp(line, "believed\n") == 0) {
-            print_lanes("believed", sensing_value);
         } else if (strcmp(line, "suspects\n") == 0) {
             print_lanes("suspects", suspicion_of);
         } else if (strcmp(line, "calls\n") == 0) {

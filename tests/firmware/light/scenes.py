@@ -54,7 +54,7 @@ def drawn_lines(seed: int, count: int, buttons: bool = True) -> list[tuple[int, 
         levels = 1 << (2 * lane + is_exit)
         if buttons and draw.random() < 0.1:
             levels |= 1 << (48 + draw.randrange(GROUPS))
-        found += [(levels, 3 + draw.randrange(40)), (0, 3 + draw.randrange(30))]
+        found += [(levels, 17 + draw.randrange(40)), (0, 3 + draw.randrange(30))]
     return found
 
 
