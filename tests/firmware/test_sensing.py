@@ -203,13 +203,13 @@ def test_a_dead_lane_is_seen_by_its_neighbours(host: Path, planned: Path) -> Non
     dead = {(Kind.DETECTOR_FAULT_OPEN_LOOP, entry(lane)) for lane in range(IN_LANES) if lane != 1}
     assert set(faults(said)) == dead
     assert set(faults(answers(host, passing * 4))) == dead, "and stays so, however many pass"
-    others = [line for _ in range(60) for line in [*pulse(entry(7)), "sense 150", *pulse(stop_line(7))]]
+    others = [line for _ in range(90) for line in [*pulse(entry(7)), "sense 150", *pulse(stop_line(7))]]
     dead = {(Kind.DETECTOR_FAULT_OPEN_LOOP, entry(1))}
     assert set(faults(answers(planned, others))) == dead, "a busy lane, as planned, is missed soon"
 
 
 def test_a_full_lane_that_lets_nobody_in_is_not_dead(planned: Path) -> None:
-    others = [line for _ in range(60) for line in [*pulse(entry(7)), "sense 150", *pulse(stop_line(7))]]
+    others = [line for _ in range(90) for line in [*pulse(entry(7)), "sense 150", *pulse(stop_line(7))]]
     assert not faults(answers(planned, [*vehicles({entry(1): 12}), *others]))
 
 

@@ -14,10 +14,10 @@ from firmware.generator.policy import INT16_MAX, JsonObject, PolicyError
 COUNT_MAX = 255  # of a lane
 HELD_S = 255  # another light may hold vehicles so long at least, on a lane that leads to it
 RATE_S = 256  # in which the planned vehicles of a lane are counted
-MISSED = 12  # so many should have come onto a lane that nobody has come onto: its entry is silent
-OTHERS_LEAST, OTHERS_MOST, OTHERS_NEVER = 24, 240, 255  # vehicles on other lanes in that time
+MISSED = 20  # so many should have come onto a lane that nobody has come onto: its entry is silent
+OTHERS_LEAST, OTHERS_MOST, OTHERS_NEVER = 48, 240, 255  # vehicles on other lanes in that time
 OTHERS_UNPLANNED = 200
-MISSED_LEAST = 6  # where OTHERS_MOST is less than MISSED takes: fewer say nothing
+MISSED_LEAST = 12  # where OTHERS_MOST is less than MISSED takes: fewer say nothing
 SOURCES = ("end", "vehicles", "action", "changed", "passed")  # by their number in the table
 
 Cell = list[tuple[int, int]]
