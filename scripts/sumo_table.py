@@ -43,17 +43,16 @@ from streetflow.sumo.programs import OPEN, YELLOW
 from streetflow.sumo.scenario import Scenario, read_scenario
 
 ONE_LIGHT = "--set horizon=20 --set rounds=4 --set varied=2 --set judged=0 --set planned_share=0.25 --set search_steps=300 --set refine_steps=400 --set last_steps=1200 --set faulty=0.0"  # noqa: E501
-SETTINGS = {"cologne1": ONE_LIGHT, "ingolstadt1": ONE_LIGHT}
-"""How the policies that our own engine trains are trained, beside what all have in common."""
-ON_SUMO = ("cologne3", "cologne8", "ingolstadt7", "ingolstadt21", "grid4x4", "arterial4x4")
-"""Scenarios whose policies `sumo_distil.py` makes."""
+SETTINGS = {"ingolstadt1": ONE_LIGHT}  # of the policies that our own engine trains, beside what all have in common
+ON_SUMO = ("cologne1", "cologne3", "cologne8", "ingolstadt7", "ingolstadt21", "grid4x4", "arterial4x4")  # by sumo_distil.py
 NAMES = ("cologne1", "cologne3", "cologne8", "ingolstadt1", "ingolstadt7", "ingolstadt21", "grid4x4", "arterial4x4")
 SHORT_APPROACHES = ("cologne3", "cologne8", "ingolstadt7", "ingolstadt21")
 APPROACH_M = 50.0  # there; without it rules and policies would see a few metres only of some roads
-POLICY_INTERVAL_S = 5
+POLICY_TIMES_S: Mapping[str, tuple[int, int]] = {"cologne1": (2, 8), "cologne3": (2, 6), "cologne8": (2, 6)}
+"""Between a policy's decisions, and its lights' least green; elsewhere 5 s and none."""
 RULE_INTERVAL_S = {"arterial4x4": 5}  # the benchmark's; elsewhere 10 s
 SEEDS = RUN_SEEDS[:5]  # of SUMO; none of them is one that anything was trained or chosen on
-SEED_COUNT: Mapping[str, int] = {"cologne3": 1, "ingolstadt7": 3, "grid4x4": 2}  # of them, where fewer have been run
+SEED_COUNT: Mapping[str, int] = {"cologne3": 1, "ingolstadt7": 3, "grid4x4": 2, "arterial4x4": 3}  # of them, where fewer ran
 CLEARANCE = "yellow"
 OPTIONS = {"time-to-teleport": "-1"}  # the benchmark's: nobody who stands long is taken off the road
 ACTUATED = {"minDur": "5", "maxDur": "50"}
@@ -82,6 +81,10 @@ class Variant(NamedTuple):
     actuated: bool = False
     in_parts: bool = True
 
+    @property
+    def times_s(self) -> tuple[int, int]:
+        return POLICY_TIMES_S.get(self.name, (5, 0))
+
     def network(self) -> Network:
         """Imported, if it isn't yet."""
         folder = work() / (self.name + ".actuated" * self.actuated + ".whole" * (not self.in_parts))
@@ -98,7 +101,7 @@ class Variant(NamedTuple):
 
     def _imported(self, scenario: Scenario) -> Imported:
         approach_m = APPROACH_M if self.name in SHORT_APPROACHES else 0.0
-        return import_scenario(scenario, POLICY_INTERVAL_S, in_parts=self.in_parts, approach_m=approach_m)
+        return import_scenario(scenario, self.times_s[0], in_parts=self.in_parts, approach_m=approach_m)
 
 
 def scenarios() -> Path:
@@ -136,7 +139,7 @@ class Measured(NamedTuple):
     arrived: int
 
 
-def drive(network: Network, controller: Controller, seed: int, interval_s: int | None) -> Measured:
+def drive(network: Network, controller: Controller, seed: int, interval_s: int | None, min_green_s: int = 0) -> Measured:
     """One run on SUMO."""
     environment = Environment(
         network,
@@ -145,6 +148,7 @@ def drive(network: Network, controller: Controller, seed: int, interval_s: int |
         features=controller.features,
         clearance=CLEARANCE,
         decision_interval_s=interval_of(controller) or interval_s,
+        min_green_s=min_green_s,
     )
     engine = environment.engine
     assert isinstance(engine, SumoEngine)
@@ -195,8 +199,8 @@ class Table:
             return
         network = Variant(name, actuated=agent == SUMO_ACTUATED).network()
         controller = make_controller(file, integer=True)[0] if agent == POLICY else RULES[agent]()
-        interval_s = POLICY_INTERVAL_S if agent == POLICY else RULE_INTERVAL_S.get(name, 10)
-        found = drive(network, controller, seed, interval_s)
+        times_s = Variant(name).times_s if agent == POLICY else (RULE_INTERVAL_S.get(name, 10), 0)
+        found = drive(network, controller, seed, *times_s)
         print(f"{name} {agent} seed {seed}: delay {found.delay_s:.2f} s", flush=True)
         self.rows = [row for row in self.rows if any(row[key] != value for key, value in identity.items())]
         self.rows.append(known | {key: round(value, 4) for key, value in found._asdict().items()})
@@ -208,7 +212,7 @@ class Table:
         policy = load_policy(file)
         if self.chip.get(name, {}).get("policy_sha256") == policy.sha256:
             return
-        verdict = run_job(Job(Variant(name).network(), 0, file, engine="sumo"))
+        verdict = run_job(Job(Variant(name).network(), 0, file, engine="sumo", min_green_s=Variant(name).times_s[1]))
         checks = {check.name: f"{check.outcome}: {check.measured}" for check in verdict.checks}
         print(f"{name} on the chip: {'PASS' if verdict.passed else 'FAIL'}", flush=True)
         found = {"policy_sha256": policy.sha256, "seed": verdict.provenance["seed"], "passed": verdict.passed}
@@ -278,6 +282,8 @@ def page(table: Table) -> str:
             (not_below if above else below).append(f"{name} ({', '.join(above)})" if above else name)
     said = {"below": ", ".join(below) or "none", "above": "; ".join(not_below) or "none"}
     open_ones = [name for name in NAMES if name not in {each.partition(" ")[0] for each in (*below, *not_below)}]
+    said["taught"] = ", ".join(name for name in ON_SUMO if (POLICIES / f"{name}.json").is_file()) or "no other"
+    said["times"] = ", ".join(f"{name} {times[0]} and {times[1]} s" for name, times in POLICY_TIMES_S.items())
     head = _HEAD.format(seeds=len(SEEDS), open=", ".join(open_ones) or "none", **said)
     return head + "\n".join(parts) + _sides(table.sides)
 
@@ -286,8 +292,7 @@ def _of_scenario(table: Table, name: str, delays: Mapping[str, list[float]]) -> 
     others = {figure: by_agent(table.rows, name, figure) for figure in FIGURES[1:]}
     rules = [agent for agent in delays if agent != POLICY]
     strongest = min(rules, key=lambda agent: fmean(delays[agent]), default="")
-    count = len(seeds_of(name))
-    seeds = f"{counted(count, 'seed', 'seeds')}. " if name in SEED_COUNT else ""
+    seeds = f"{counted(len(seeds_of(name)), 'seed')}. " if name in SEED_COUNT else ""
     lines = [f"## {name}", "", seeds + _chip_line(table.chip.get(name)), "", _COLUMNS]
     lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
     for agent, values in delays.items():
@@ -324,15 +329,16 @@ _COLUMNS = "| | delay, s (95 %) | travel time, s | throughput, veh/min | queue, 
 _HEAD = """# SUMO's cities: the scenarios of the RESCO benchmark
 
 `python scripts/sumo_table.py`, an hour of each scenario on SUMO, {seeds} seeds of SUMO's, with `--time-to-teleport -1` as in
-the benchmark. The policies decide every 5 s, in integers; MaxPressure (which keeps a phase for 20 s), MaxPressure0 (which
-doesn't) and MaxQueue as often as the benchmark's agents, every 10 s (arterial4x4: 5 s); VehicleActuated each second; SUMO's
-actuated control has the network's phases with greens of 5 to 50 s. Intervals are over seeds, differences are paired.
+the benchmark. The policies decide every 5 s, or more often at lights with a least green ({times}),
+in integers; MaxPressure (which keeps a phase for 20 s), MaxPressure0 (which doesn't) and MaxQueue as often as the benchmark's
+agents, every 10 s (arterial4x4: 5 s); VehicleActuated each second, with a least green of 5 s; SUMO's actuated control has the
+network's phases with greens of 5 to 50 s. Intervals are over seeds, differences are paired.
 
-Policies see what two loops a lane and a clock can tell (`deployable`). Those of cologne1 and ingolstadt1 were trained on our
-own engine with the scenario's demand cut into parts (`tinylight import-sumo --in-parts`); the others learnt a rule on SUMO,
-with seeds of its own (`scripts/sumo_distil.py`): serve the phase with the most vehicles, those of the current phase
-counting for a little more or less, and mostly keep a phase for 10 s at least. One training seed each; the command is in each
-file of `sumo/`.
+Policies see what two loops a lane and a clock can tell (`deployable`). That of ingolstadt1 was trained on our own engine with
+the scenario's demand cut into parts (`tinylight import-sumo --in-parts`); those of {taught} learnt a rule on
+SUMO, with seeds of its own (`scripts/sumo_distil.py`): serve the phase with the most vehicles. In ingolstadt7 and grid4x4
+those of the current phase count for less; elsewhere vehicles on long lanes do, and those that have just passed speak for the
+current phase. One training seed each; the command is in each file of `sumo/`.
 
 The nets of cologne3, cologne8, ingolstadt7 and ingolstadt21 cut roads shortly before a light, to 1 m at worst, and vehicles
 wait on the piece before. There each light, under whatever agent, sees 50 m of a lane at least (`tinylight import-sumo
@@ -343,8 +349,7 @@ wished for) and `departDelay` (wait to enter), those under way and those that ne
 (readXML.py, in its folder utils) counts of those that wait only the ones behind the last that entered, and none of demand
 given as trips; where the road in has room the two are equal. *Queue* is the mean of SUMO's halting vehicles.
 
-Below both actuated controls and both kinds of MaxPressure: {below}. Not below: {above}.
-Not measured with all of them yet: {open}.
+Below both actuated controls and both kinds of MaxPressure: {below}. Not below: {above}. Not measured with all yet: {open}.
 
 RESCO's published runs (avg_timeLoss.py in the folder utils of github.com/Pi-Star-Lab/RESCO at 07a7dad, delay in s):
 
