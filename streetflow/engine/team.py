@@ -39,15 +39,23 @@ class TeamSteps:
         self._kernel = team_step
         self._alone = step_many
         self._n_helpers = threads - 1
+        self._is_compiled = False
         self._pool = ThreadPoolExecutor(self._n_helpers, thread_name_prefix="streetflow")
 
     def __call__(self, net_i: NDArray[np.int32], *rest: Any) -> int:
         if net_i.item(t.N_RUNNING) < LEAST_VEHICLES:  # the counters are the first table of their block
             return self._alone(net_i, *rest)
         *memory, n_steps = net_i, *rest
-        team = np.zeros(self._kernel.TEAM_SIZE, np.int64)
-        team[self._kernel.TICKET] = self._kernel.NOTHING_YET
-        for _ in range(self._n_helpers):
-            self._pool.submit(self._kernel.help_team, *memory, team)
-        fault: int = self._kernel.team_steps(*memory, team, n_steps)
+        kernel, team = self._kernel, np.zeros(self._kernel.TEAM_SIZE, np.int64)
+        team[kernel.TICKET] = kernel.NOTHING_YET
+        if not self._is_compiled:  # ahead, by no steps: helpers would wait for the leader's code as busily as for work
+            kernel.team_steps(*memory, team, 0)
+            kernel.help_team(*memory, team)
+            self._is_compiled, team[kernel.TICKET] = True, kernel.NOTHING_YET
+        try:
+            for _ in range(self._n_helpers):
+                self._pool.submit(kernel.help_team, *memory, team)
+            fault: int = kernel.team_steps(*memory, team, n_steps)
+        finally:
+            team[kernel.TICKET] = kernel.QUIT * kernel.KIND  # else they would stay, if Ctrl-C comes before the leader
         return fault

@@ -110,3 +110,26 @@ def test_few_vehicles_or_one_core_need_no_team(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(engine._step_kernel, "_pool", None)  # must not be used
     engine.step_many(30)
     assert 0 < engine.get_vehicle_count() < team.LEAST_VEHICLES
+
+
+def test_helpers_go_where_the_leader_never_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C as the steps begin: helpers that stayed would keep a core busy, and the process from ending."""
+    roadnet = grid()
+    engine = Engine(write(tmp_path, roadnet, demand(roadnet, 20, 60)), thread_num=2)
+    engine.step_many(5)
+    helpers: list[Future[Any]] = []
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *arguments: Any, **named: Any) -> Future[Any]:
+            helpers.append(super().submit(*arguments, **named))
+            return helpers[-1]
+
+    def interrupted(*_: Any) -> int:
+        raise KeyboardInterrupt
+
+    steps = engine._step_kernel
+    monkeypatch.setattr(steps, "_pool", Pool(1))
+    monkeypatch.setattr(steps._kernel, "team_steps", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        engine.step_many(5)
+    assert len(helpers) == 1 and helpers[0].result(timeout=20) is None
