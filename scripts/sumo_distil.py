@@ -31,6 +31,13 @@ from model.quantise.calibration import Calibrated
 from model.train.planned_policy import finished_parts, run_rounds
 from streetflow.control.environment import Environment
 
+BY_PHASES = ("phase_2_num_vehicle", "inter_2_current_phase", "inter_2_phase_has_changed")
+BY_LANES = (
+    "inlane_2_num_vehicle",
+    "inter_2_current_phase",
+    "inter_2_phase_has_changed",
+    "inter_2_num_passed_vehicle_since_last_action",
+)
 HELD = 10.0  # of score that the current phase is ahead by, for the one decision after it began
 UNIT_M, LEAST_M = 100.0, 20.0  # where a vehicle counts as one; no lane counts as shorter than that
 VEHICLE_S = 60.0  # what a vehicle of score counts as in the student's loss, vehicle-seconds
@@ -65,7 +72,9 @@ class PhaseRule(NamedTuple):
     hold: bool
     factor: float
 
-    features = ("phase_2_num_vehicle", "inter_2_current_phase", "inter_2_phase_has_changed")
+    @property
+    def features(self) -> Sequence[str]:
+        return BY_PHASES
 
     def scores(self, environment: Environment) -> Scores:
         def of(observation: npt.NDArray[np.int32], current: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
@@ -87,12 +96,9 @@ class LaneRule(NamedTuple):
     power: float
     flowing: float
 
-    features = (
-        "inlane_2_num_vehicle",
-        "inter_2_current_phase",
-        "inter_2_phase_has_changed",
-        "inter_2_num_passed_vehicle_since_last_action",
-    )
+    @property
+    def features(self) -> Sequence[str]:
+        return BY_LANES
 
     def scores(self, environment: Environment) -> Scores:
         weights = self._weights(environment)
@@ -125,7 +131,9 @@ class GapRule(NamedTuple):
     lanes: LaneRule
     stalled: float
 
-    features = LaneRule.features
+    @property
+    def features(self) -> Sequence[str]:
+        return BY_LANES
 
     def scores(self, environment: Environment) -> Scores:
         by_lanes = self.lanes.scores(environment)

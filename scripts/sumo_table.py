@@ -48,8 +48,7 @@ ON_SUMO = ("cologne1", "cologne3", "cologne8", "ingolstadt7", "ingolstadt21", "g
 NAMES = ("cologne1", "cologne3", "cologne8", "ingolstadt1", "ingolstadt7", "ingolstadt21", "grid4x4", "arterial4x4")
 SHORT_APPROACHES = ("cologne3", "cologne8", "ingolstadt7", "ingolstadt21")
 APPROACH_M = 50.0  # there; without it rules and policies would see a few metres only of some roads
-POLICY_TIMES_S: Mapping[str, tuple[int, int]] = {"cologne1": (2, 8), "cologne3": (2, 6), "cologne8": (2, 6)}
-"""Between a policy's decisions, and its lights' least green; elsewhere 5 s and none."""
+POLICY_TIMES_S = {"cologne1": (2, 8), "cologne3": (2, 6), "cologne8": (2, 6)}  # of decisions, least green; elsewhere 5, 0
 RULE_INTERVAL_S = {"arterial4x4": 5}  # the benchmark's; elsewhere 10 s
 SEEDS = RUN_SEEDS[:5]  # of SUMO; none of them is one that anything was trained or chosen on
 SEED_COUNT: Mapping[str, int] = {"cologne3": 1, "ingolstadt7": 3, "grid4x4": 2, "arterial4x4": 3}  # of them, where fewer ran
@@ -282,8 +281,9 @@ def page(table: Table) -> str:
             (not_below if above else below).append(f"{name} ({', '.join(above)})" if above else name)
     said = {"below": ", ".join(below) or "none", "above": "; ".join(not_below) or "none"}
     open_ones = [name for name in NAMES if name not in {each.partition(" ")[0] for each in (*below, *not_below)}]
-    said["taught"] = ", ".join(name for name in ON_SUMO if (POLICIES / f"{name}.json").is_file()) or "no other"
-    said["times"] = ", ".join(f"{name} {times[0]} and {times[1]} s" for name, times in POLICY_TIMES_S.items())
+    taught = [name for name in ON_SUMO if (POLICIES / f"{name}.json").is_file()]
+    times = [f"{name} {each[0]} and {each[1]} s" for name, each in POLICY_TIMES_S.items() if name in taught]
+    said |= {"taught": ", ".join(taught) or "no other", "times": ", ".join(times)}
     head = _HEAD.format(seeds=len(SEEDS), open=", ".join(open_ones) or "none", **said)
     return head + "\n".join(parts) + _sides(table.sides)
 
