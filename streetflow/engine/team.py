@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,8 @@ class TeamSteps:
         if net_i.item(t.N_RUNNING) < LEAST_VEHICLES:  # the counters are the first table of their block
             return self._alone(net_i, *rest)
         *memory, n_steps = net_i, *rest
-        kernel, team = self._kernel, np.zeros(self._kernel.TEAM_SIZE, np.int64)
+        kernel: Any = self._kernel
+        team = np.zeros(kernel.TEAM_SIZE, np.int64)
         team[kernel.TICKET] = kernel.NOTHING_YET
         if not self._is_compiled:  # ahead, by no steps: helpers would wait for the leader's code as busily as for work
             kernel.team_steps(*memory, team, 0)
@@ -54,7 +56,7 @@ class TeamSteps:
             self._is_compiled, team[kernel.TICKET] = True, kernel.NOTHING_YET
         try:
             for _ in range(self._n_helpers):
-                self._pool.submit(kernel.help_team, *memory, team)
+                self._pool.submit(partial(kernel.help_team, *memory, team))
             fault: int = kernel.team_steps(*memory, team, n_steps)
         finally:
             team[kernel.TICKET] = kernel.QUIT * kernel.KIND  # else they would stay, if Ctrl-C comes before the leader
