@@ -24,6 +24,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hil.loop.job import Job, run_job
 from hil.words import counted
 from model.evaluate import make_controller
@@ -271,6 +273,7 @@ def page(table: Table) -> str:
     parts: list[str] = []
     below: list[str] = []
     not_below: list[str] = []
+    unsure: list[str] = []
     for name in NAMES:
         delays = by_agent(table.rows, name, "delay_s")
         if not delays:
@@ -279,7 +282,10 @@ def page(table: Table) -> str:
         if set(delays) >= {POLICY, *TO_BEAT}:
             above = [rule for rule in TO_BEAT if fmean(delays[POLICY]) >= fmean(delays[rule])]
             (not_below if above else below).append(f"{name} ({', '.join(above)})" if above else name)
-    said = {"below": ", ".join(below) or "none", "above": "; ".join(not_below) or "none"}
+            differences = [mean_interval(np.subtract(delays[POLICY], delays[rule]).tolist()) for rule in TO_BEAT]
+            if not above and any(each.high >= 0 for each in differences):
+                unsure.append(name)
+    said = {"below": ", ".join(below) or "none", "unsure": ", ".join(unsure) or "none", "above": "; ".join(not_below) or "none"}
     open_ones = [name for name in NAMES if name not in {each.partition(" ")[0] for each in (*below, *not_below)}]
     taught = [name for name in ON_SUMO if (POLICIES / f"{name}.json").is_file()]
     times = [f"{name} {each[0]} and {each[1]} s" for name, each in POLICY_TIMES_S.items() if name in taught]
@@ -326,48 +332,7 @@ def _sides(sides: list[dict[str, Any]]) -> str:
 
 
 _COLUMNS = "| | delay, s (95 %) | travel time, s | throughput, veh/min | queue, vehicles | policy's delay less this (95 %) |"
-_HEAD = """# SUMO's cities: the scenarios of the RESCO benchmark
-
-`python scripts/sumo_table.py`, an hour of each scenario on SUMO, {seeds} seeds of SUMO's, with `--time-to-teleport -1` as in
-the benchmark. The policies decide every 5 s, or more often at lights with a least green ({times}),
-in integers; MaxPressure (which keeps a phase for 20 s), MaxPressure0 (which doesn't) and MaxQueue as often as the benchmark's
-agents, every 10 s (arterial4x4: 5 s); VehicleActuated each second, with a least green of 5 s; SUMO's actuated control has the
-network's phases with greens of 5 to 50 s. Intervals are over seeds, differences are paired.
-
-Policies see what two loops a lane and a clock can tell (`deployable`). That of ingolstadt1 was trained on our own engine with
-the scenario's demand cut into parts (`tinylight import-sumo --in-parts`); those of {taught} learnt a rule on
-SUMO, with seeds of its own (`scripts/sumo_distil.py`): serve the phase with the most vehicles. In ingolstadt7 and grid4x4
-those of the current phase count for less; elsewhere vehicles on long lanes do, and those that have just passed speak for the
-current phase. One training seed each; the command is in each file of `sumo/`.
-
-The nets of cologne3, cologne8, ingolstadt7 and ingolstadt21 cut roads shortly before a light, to 1 m at worst, and vehicles
-wait on the piece before. There each light, under whatever agent, sees 50 m of a lane at least (`tinylight import-sumo
---approach 50`). Without it, rules come to 212 to 217 s in ingolstadt7.
-
-*Delay* is the benchmark's measure: the mean over all vehicles of SUMO's `timeLoss` (time lost against driving at the speed
-wished for) and `departDelay` (wait to enter), those under way and those that never entered included. RESCO's own script
-(readXML.py, in its folder utils) counts of those that wait only the ones behind the last that entered, and none of demand
-given as trips; where the road in has room the two are equal. *Queue* is the mean of SUMO's halting vehicles.
-
-Below both actuated controls and both kinds of MaxPressure: {below}. Not below: {above}. Not measured with all yet: {open}.
-
-RESCO's published runs (avg_timeLoss.py in the folder utils of github.com/Pi-Star-Lab/RESCO at 07a7dad, delay in s):
-
-| | Fixed Time | Greedy | Max Pressure | IDQN | MPLight |
-| --- | ---: | ---: | ---: | ---: | ---: |
-| cologne1 | | 25.8 to 30.6 | 27.6 to 34.1, once 1076 | 26.1 | 28.7 |
-| cologne3 | 37.6 to 142.5 | 19.4 to 496.7 | 23.5 to 691.5 | 24.0 | |
-| ingolstadt7 | 87.0 to 99.2 | 65.6 to 100.0 | 39.3 to 58.0 | 31.2 | 48.2 |
-| ingolstadt21 | 118.4 to 192.6 | | | | |
-| grid4x4 | | 33.3 to 35.5 | 50.7 to 54.1 | 32.9 | 46.9 |
-| arterial4x4 | | 682 to 1258 | 826 to 1048 | | |
-
-Of rules the lowest and the highest run (30 or 100), of learners the lowest of 100 episodes, means of their replicas: choosing
-the episode flatters. They are of SUMO 1.9 with seeds of its own; in grid4x4 and arterial4x4 each episode has another demand
-file, of which one is at hand; yellow is 3 s there (arterial4x4: 2 s), ours the network's. Empty cells stand in the same file
-and weren't read.
-
-"""
+_HEAD = Path(__file__).with_name("sumo_table_head.md").read_text(encoding="utf-8")
 _SIDES = """## The same network on our own engine and on SUMO
 
 `python scripts/sumo_table.py --sides`: MaxQueue, every 10 s, on both, each with what it can drive of the demand. What differs,
