@@ -256,10 +256,7 @@ def look(net_i, net_f, veh_i, veh_f, offsets, eyes, sight, current):  # type: ig
         if eyes.needs[PASSING]:
             own = sight.values[first_own : first_own + OWN_COUNT * current.size]
             _passing(s, eyes, sight, count, own)
-    at = offsets[_N_VEHICLES]
-    vehicles = net_i[at : at + lanes]
-    at = offsets[_N_WAITING]
-    waiting = net_i[at : at + lanes]
+    vehicles, waiting = net_i[offsets[_N_VEHICLES] :][:lanes], net_i[offsets[_N_WAITING] :][:lanes]
     observe_cells(
         vehicles, waiting, sight.waiting_time_s, sight.speed_sums_mps, eyes.max_speed_mps, current,
         eyes.first_action, sight.values, eyes.cells, eyes.scales, eyes.term_indices, eyes.term_weights, sight.seen,

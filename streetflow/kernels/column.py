@@ -42,10 +42,11 @@ def _column(_context: Any, array: Any, start: Any, end: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         block = make_array(signature.args[0])(context, builder, arguments[0])
-        made = cgutils.create_struct_proxy(kind)(context, builder)
-        made.data = builder.gep(block.data, [arguments[1]])
-        made.size = builder.sub(arguments[2], arguments[1])
-        return made._getvalue()
+        parts = builder.gep(block.data, [arguments[1]]), builder.sub(arguments[2], arguments[1])
+        made = ir.Constant(context.get_value_type(kind), ir.Undefined)
+        for place, part in enumerate(parts):
+            made = builder.insert_value(made, part, place)
+        return made
 
     return kind(array, types.intp, types.intp), generate
 
