@@ -82,22 +82,17 @@ def page(rows: Rows) -> str:
     ]
     worse: list[str] = []
     for name in NETWORKS:
-        found = {
-            (row["agent"], row["kind"]): [
-                each["average_travel_time_s"]
-                for each in sorted(rows.rows, key=lambda each: int(each["seed"]))
-                if (each["network"], each["agent"], each["kind"]) == (name, row["agent"], row["kind"])
-            ]
-            for row in rows.rows
-            if row["network"] == name
-        }
-        if not all((agent, None) in found for agent in AGENTS):
-            continue
+        found: dict[tuple[str, str | None], dict[int, float]] = {}
+        for row in rows.rows:
+            if row["network"] == name:
+                found.setdefault((row["agent"], row["kind"]), {})[int(row["seed"])] = row["average_travel_time_s"]
         lines += [f"## {name}", "", "| loops | suspects | believes | actuated |", "| --- | ---: | ---: | ---: |"]
         for kind in (None, *KINDS):
-            times = [found.get((agent, kind), []) for agent in AGENTS]
-            if not all(times):
+            by_seed = [found.get((agent, kind), {}) for agent in AGENTS]
+            seeds = sorted(set.intersection(*map(set, by_seed)))  # those that all have run with
+            if not seeds:
                 continue
+            times = [[each[seed] for seed in seeds] for each in by_seed]
             lines += [f"| {kind or 'all sound'} | {' | '.join(map(_cell, times))} |"]
             with_s, without_s, actuated_s = (float(np.mean(each)) for each in times)
             for what, other_s in (("believing", without_s), ("the actuated controller", actuated_s)):
