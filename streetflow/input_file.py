@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def read_input(file: str | Path) -> bytes:
         raise InputError("", "", "the name of a file is empty")
     try:
         with open(file, "rb") as opened:
-            mode = Path(file).stat().st_mode
+            mode = os.fstat(opened.fileno()).st_mode
             if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
                 raise InputError(file, "", "can't be read: it is a device, not a file")
             return opened.read()

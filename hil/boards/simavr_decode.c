@@ -42,7 +42,7 @@ static tl_decoded decode_single(uint16_t w, int d)
         int bit = w >> 4 & 7;
         return decoded(w, (bit >= 2 && bit <= 4) || bit == 7 ? OP_LEFT : w & 0x80 ? OP_BCLR : OP_BSET, 0, 0, bit);
     }
-    if ((w & 0xFE0E) == 0x940C && (w & 0x01F1))
+    if ((w & 0xFE0C) == 0x940C && (w & 0x01F1))
         return decoded(w, OP_LEFT, 0, 0, 0); /* beyond 64 K words */
     return decoded(w, ops[w & 0xF], d, 0, 0);
 }

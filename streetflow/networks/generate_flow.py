@@ -60,12 +60,14 @@ class Traffic:
     max_speed_mps: float = VEHICLE["maxSpeed"]
 
     def __post_init__(self) -> None:
+        if self.horizon_s < 1:
+            raise FieldError("horizon_s", f"must be at least 1, is {self.horizon_s}")
         if not 0 <= self.vehicles_per_hour * self.horizon_s <= MOST_VEHICLES * 3600:
             raise FieldError("vehicles_per_hour", f"must make from 0 to {MOST_VEHICLES} vehicles")
         for name in ("main_share", "westward_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise FieldError(name, f"must be from 0 to 1, is {getattr(self, name):g}")
-        for name in ("side_turns", "main_turns"):
+        for name in ("main_turns", "side_turns"):
             left, right = getattr(self, name)
             if not (left >= 0 and right >= 0 and left + right <= 0.9):
                 fault = f"must be two shares of 0 or more, together at most 0.9, are {left:g} and {right:g}"
@@ -73,8 +75,6 @@ class Traffic:
         for name, known in (("profile", tuple(PROFILES)), ("routes", ROUTES)):
             if getattr(self, name) not in known:
                 raise FieldError(name, f"unknown {getattr(self, name)!r}{or_else(getattr(self, name), known)}")
-        if self.horizon_s < 1:
-            raise FieldError("horizon_s", f"must be at least 1, is {self.horizon_s}")
         if not 1 <= self.max_speed_mps <= 100:
             raise FieldError("max_speed_mps", f"must be from 1 to 100 m/s, is {self.max_speed_mps:g}")
 

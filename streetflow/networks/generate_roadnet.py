@@ -68,7 +68,7 @@ class Grid:
             if getattr(self, name) < 1:
                 raise FieldError(name, f"must be at least 1, is {getattr(self, name)}")
         if self.rows * self.columns > MOST_CROSSINGS:
-            raise FieldError("rows", f"more than {MOST_CROSSINGS} crossings")
+            raise FieldError("columns" if self.columns > self.rows else "rows", f"more than {MOST_CROSSINGS} crossings")
         if self.phases not in PHASE_PLANS:
             raise FieldError("phases", f"must be one of {', '.join(map(str, PHASE_PLANS))}, is {self.phases}")
         for name in ("speed_mps", "side_speed_mps"):

@@ -241,6 +241,21 @@ def test_nobody_waits_on_a_lane_that_leads_out_to_no_other_light(planned: Path) 
     assert [int(line[1 + lane]) for line in said if line[0] == "counts"] == [6, 0]
 
 
+def test_what_a_doubted_loop_shows_speaks_against_no_other(planned: Path) -> None:
+    """It chatters slowly enough for vehicles, and nobody else comes."""
+    chatter = [line for _ in range(300) for line in pulse(entry(1), gap=4)]
+    assert set(faults(answers(planned, chatter))) == {(Kind.DETECTOR_FAULT_EXCESSIVE_CHANGE, entry(1))}
+
+
+def test_a_stuck_stop_line_of_a_lane_that_leads_out_keeps_nobody_there(planned: Path) -> None:
+    """A vehicle each 4 s onto a lane that is 42 s long."""
+    lane = IN_LANES
+    stuck, both = f"{1 << stop_line(lane):x}", f"{1 << stop_line(lane) | 1 << entry(lane):x}"
+    said = answers(planned, [*[f"lines {both}", "sense 20", f"lines {stuck}", "sense 380"] * 100, "counts"])
+    assert set(faults(said)) == {(Kind.DETECTOR_FAULT_WATCHDOG, stop_line(lane))}
+    assert last(said, "counts")[lane] < 25
+
+
 def test_more_vehicles_than_fit_are_not_believed(host: Path) -> None:
     said = answers(host, [*[line for _ in range(41) for line in [*pulse(entry(0)), "sense 60"]], "sense 100", "counts"])
     assert (Kind.DETECTOR_FAULT_OTHER, entry(0)) in faults(said)

@@ -105,24 +105,24 @@ static void go(uint8_t number) {
 
 static void enter(uint8_t number) {
     struct lane *lane = lanes + number;
-    if (!is_doubted(number, ENTRY)) {
+    if (!is_doubted(number, ENTRY)) { /* else it is no vehicle: nothing speaks against the other loops */
         come(number);
+        add(&lane->loops[STOP_LINE].missed);
+        entries += number < LIGHT_IN_LANES;
     }
-    add(&lane->loops[STOP_LINE].missed);
     lane->loops[ENTRY].missed = 0;
-    entries += number < LIGHT_IN_LANES;
     lane->entry_at = entries;
 }
 
 static void leave(uint8_t number) {
     struct lane *lane = lanes + number;
-    if (sensing_counts[number] == 0) {
-        add(&lane->loops[ENTRY].missed);
-    }
-    lane->loops[STOP_LINE].missed = 0;
     if (!is_doubted(number, STOP_LINE)) {
+        if (sensing_counts[number] == 0) {
+            add(&lane->loops[ENTRY].missed);
+        }
         go(number);
     }
+    lane->loops[STOP_LINE].missed = 0;
 }
 
 static uint8_t lately(uint8_t number) {
@@ -133,7 +133,7 @@ static uint8_t lately(uint8_t number) {
 /* At the end of a second: who passes the doubted loops of a lane, if as many come as planned, and a queue leaves as queues do */
 static void imagine(uint8_t number, bool is_green) {
     const uint8_t rate = sensing_lanes[number].rate;
-    const bool is_due = (uint8_t)(second * rate) < rate;
+    const bool is_due = (uint8_t)((unsigned)second * rate) < rate;
     if (is_due && is_doubted(number, ENTRY)) {
         come(number);
     }
@@ -282,7 +282,7 @@ static void end_second(uint32_t tick, uint8_t number, const uint8_t *level, shel
     if (entries_of_others(number) > OTHERS_MOST) { /* so that it doesn't turn over */
         lane->entry_at = entries - OTHERS_MOST;
     }
-    correct(number, (groups & ~green) == 0, is_on);
+    correct(number, (groups & ~green) == 0, is_on && !is_doubted(number, STOP_LINE));
     imagine(number, (groups & green) != 0);
     end_second_of_loop(lane->loops + ENTRY, lines_bit(level, LOOPS * number + ENTRY));
     end_second_of_loop(lane->loops + STOP_LINE, is_on);
@@ -325,7 +325,7 @@ uint8_t sensing_suspects(void) {
 }
 
 bool sensing_is_poor(void) {
-    return suspects > LIGHT_IN_LANES - LIGHT_IN_LANES / POOR_SHARE;
+    return suspects > LIGHT_IN_LANES * (POOR_SHARE - 1) / POOR_SHARE;
 }
 
 #if LIGHT_PASSED
