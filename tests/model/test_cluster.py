@@ -116,7 +116,8 @@ def test_stopped_and_then_with_a_node_killed_it_ends_with_a_single_machines_byte
     write_sweep(found, sweep_rows(found, Path("alone")), Path("alone"))
     alone = contents("alone")
     assert contents("nodes") == alone and len(alone) == 4 * 2 + 3
-    assert kept.items() <= alone.items()
+    finished = {name: content for name, content in kept.items() if not name.endswith(".checkpoint")}  # of what was under way
+    assert finished.items() <= alone.items()
     single = ["train", "--network", SHORT, "--features", "inlane_2_num_vehicle,phase_2_delay", "--double-q"]
     single += ["--search-episodes", "1", "--refine-episodes", "1", "--out"]
     assert tinylight(*single, "alone/p.json") == 0 and tinylight(*single, "nodes/p.json", "--cluster", nodes.address) == 0

@@ -110,11 +110,11 @@ def test_the_pages_agent_decides_for_the_lamps(tmp_path: Path, monkeypatch: pyte
     assert outcomes["lamps"] == outcomes["decisions"] == outcomes["latency"] == "pass"
     assert run["provenance"]["agent"] == "my_agent:MyAgent"
     lines = [tuple(map(int, line.split())) for line in Path("seen.txt").read_text().splitlines()]
-    live, limited, unlimited = lines[:8], lines[8:16], lines[16:]  # in the loop; then the same agent with simulated lights
+    live, simulated = lines[:8], lines[8:]  # in the loop; then the same agent with simulated lights
     assert [second for second, _, _ in live] == list(range(0, 160, 20))
     wishes = [wish for _, _, wish in live]
     assert len(set(wishes)) > 1 and [shown for _, shown, _ in live[1:]] == wishes[:-1]
-    assert live == limited == unlimited
+    assert live == simulated
 
 
 @pytest.mark.parametrize(
