@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -13,10 +13,11 @@ from streetflow.control.features import DEPLOYABLE, FEATURES
 from streetflow.control.intersection import Intersection, is_signalled
 from streetflow.control.signal_groups import SignalPlan, signal_plans
 from streetflow.control.webster import START_UP_S, flow_ratios, plan, streams, volumes_veh_per_s
-from streetflow.errors import InputError
 from streetflow.kernels.sources import CHANGED, PASSED, Source
 from streetflow.networks.catalogue import Network, find_network
 from streetflow.roadnet.network_tables import NetworkTables, load_network
+from streetflow.sumo.binding import FILE as SUMO_BINDING
+from streetflow.sumo.binding import read_binding
 
 VEHICLE_M = 7.5
 """What a standing vehicle takes of a lane, its gap included."""
@@ -34,6 +35,8 @@ def light_documents(network: str | Network, flow: int = 0) -> list[dict[str, Any
     """
     environment = Environment(network, flow, features=("inter_2_current_phase",))
     found = find_network(network) if isinstance(network, str) else network
+    folder = found.roadnet_file.parent
+    on_sumo = read_binding(folder) if (folder / SUMO_BINDING).is_file() else None
     tables = load_network(found.roadnet_file)
     ratios, volumes = flow_ratios(environment), volumes_veh_per_s(environment)
     documents = []
@@ -42,7 +45,11 @@ def light_documents(network: str | Network, flow: int = 0) -> list[dict[str, Any
             streams(crossing, ratios), crossing.action_count, environment.decision_interval_s, lost_s(each), MAX_CYCLE_S
         )
         steps = [[action, len(list(run)) * environment.decision_interval_s] for action, run in groupby(actions)]
-        documents.append(plan_document(each) | {"plan": steps, "sensing": sensing(tables, each, crossing, volumes)})
+        lengths_m = tables.lane_shapes.length_m.tolist() if on_sumo is None else on_sumo.lane_lengths_m
+        sensed = sensing(tables, each, crossing, volumes, lengths_m)
+        if on_sumo is not None:  # there vehicles change lanes
+            name_lanes_beside(sensed, crossing)
+        documents.append(plan_document(each) | {"plan": steps, "sensing": sensed})
     return documents
 
 
@@ -54,7 +61,11 @@ def lost_s(plan_of_light: SignalPlan) -> float:
 
 
 def sensing(
-    network: NetworkTables, plan_of_light: SignalPlan, crossing: Intersection, volumes: Mapping[tuple[str, str], float]
+    network: NetworkTables,
+    plan_of_light: SignalPlan,
+    crossing: Intersection,
+    volumes: Mapping[tuple[str, str], float],
+    lengths_m: Sequence[float],
 ) -> dict[str, Any]:
     """Lanes in the order of the wires, and the features that two loops a lane can measure, as sums over these lanes.
 
@@ -63,11 +74,10 @@ def sensing(
         plan_of_light: its signal plan.
         crossing: as the engine has it.
         volumes: by in-road and out-road, vehicles a second.
+        lengths_m: of the network's lanes.
     """
-    lanes = [*plan_of_light.in_lanes, *crossing.out_lanes]
-    order = {lane: number for number, lane in enumerate(lanes)}
-    if missing := set(crossing.in_lanes) - set(order):
-        raise InputError(network.roadnet.file, crossing.id, f"lane {min(missing)} leads in, but nowhere out")
+    order = {lane: number for number, lane in enumerate([*sensed_in_lanes(plan_of_light, crossing), *crossing.out_lanes])}
+    groups = dict(zip(plan_of_light.in_lanes, plan_of_light.lane_groups, strict=True))
     roads_in, roads_out = ({lane: road for road, own in enumerate(of) for lane in own} for of in (
         crossing.in_road_lanes, crossing.out_road_lanes
     ))  # fmt: skip
@@ -76,11 +86,13 @@ def sensing(
     to_light = {road.id for road in network.roadnet.roads if lit[road.end_intersection]}
     planned = lane_volumes(crossing, volumes)
     in_lanes = [
-        _lane(network, lane, planned) | {"groups": list(groups), "is_fed": crossing.in_roads[roads_in[lane]] in from_light}
-        for lane, groups in zip(plan_of_light.in_lanes, plan_of_light.lane_groups, strict=True)
+        _lane(network, lane, lengths_m[lane], planned)
+        | {"groups": list(groups.get(lane, ())), "is_fed": crossing.in_roads[roads_in[lane]] in from_light}
+        for lane in sensed_in_lanes(plan_of_light, crossing)
     ]
     out_lanes = [
-        _lane(network, lane, planned) | {"groups": [], "is_free": crossing.out_roads[roads_out[lane]] not in to_light}
+        _lane(network, lane, lengths_m[lane], planned)
+        | {"groups": [], "is_free": crossing.out_roads[roads_out[lane]] not in to_light}
         for lane in crossing.out_lanes
     ]
     return {
@@ -88,6 +100,21 @@ def sensing(
         "out_lanes": out_lanes,
         "features": {name: _feature(name, crossing, order) for name in DEPLOYABLE},
     }
+
+
+def sensed_in_lanes(plan_of_light: SignalPlan, crossing: Intersection) -> tuple[int, ...]:
+    """The lanes that lead in, in the order of their lines; last those that lead nowhere out: their vehicles change lanes."""
+    return (*plan_of_light.in_lanes, *(lane for lane in crossing.in_lanes if lane not in plan_of_light.in_lanes))
+
+
+def name_lanes_beside(sensed: dict[str, Any], crossing: Intersection) -> None:
+    """For a street whose vehicles change lanes: each lane of several of its road names the next of them, in a ring."""
+    lanes = [*sensed["in_lanes"], *sensed["out_lanes"]]
+    number_of = {lane["lane"]: number for number, lane in enumerate(lanes)}
+    for road in (*crossing.in_road_lanes, *crossing.out_road_lanes):
+        own = [number_of[lane] for lane in road if lane in number_of]
+        for number, following in zip(own, [*own[1:], *own[:1]], strict=True):
+            lanes[number]["beside"] = following
 
 
 def lane_volumes(crossing: Intersection, volumes: Mapping[tuple[str, str], float]) -> dict[int, float]:
@@ -107,8 +134,8 @@ def lane_volumes(crossing: Intersection, volumes: Mapping[tuple[str, str], float
     return found
 
 
-def _lane(network: NetworkTables, lane: int, planned: Mapping[int, float]) -> dict[str, Any]:
-    length_m, speed_mps = network.lane_shapes.length_m[lane], float(network.arrays["speed_limit"][lane])
+def _lane(network: NetworkTables, lane: int, length_m: float, planned: Mapping[int, float]) -> dict[str, Any]:
+    speed_mps = float(network.arrays["speed_limit"][lane])
     return {
         "lane": int(lane),
         "planned_veh_per_s": planned[lane],

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from hil.light.crossing import Crossing
 from hil.light.loops import Loops
+from hil.light.street import street_of
 from hil.light.told import record_of, ways_of
+from hil.light.whole_roads import whole_road_sums
 from hil.loop.closed_loop import DecisionRecord, Expected, LoopResult, Seat, decide
 from hil.loop.edges import Edge
 from model.policy.agent import Inference, PolicyAgent
@@ -32,13 +34,16 @@ LAG_S = 0.1
 @dataclass
 class LightResult(LoopResult):
     """The outcome of one run: beside the decisions what the lamps showed. ``records`` of mode ``alone`` have what the chip told
-    of its own decisions, on its own counts; ``sensed`` has for each of them the chip's values less the engine's."""
+    of its own decisions, on its own counts; ``sensed`` has for each of them the chip's values less the engine's, or where
+    vehicles change lanes (on SUMO) their sums over whole roads."""
 
     sensed: list[tuple[int, ...]] = field(default_factory=list)
     ways: list[tuple[int, ...]] = field(default_factory=list)
     """For each of ``sensed``: by how much a single vehicle moves each value."""
+    by_lanes: list[tuple[int, ...]] | None = None
+    """Where ``sensed`` is of whole roads: the values themselves."""
     mismatches: list[str] = field(default_factory=list)
-    """Lamps that no phase of the engine has, and when: all was closed."""
+    """Lamps that the engine can't show, and when: all was closed."""
     silent: int = 0
     """Decisions that the chip should have told, and didn't."""
 
@@ -62,7 +67,7 @@ class _Run:
         self._agent.reset(environment)
         self._observer = Observer(environment.intersections, resolve_features(environment.feature_names), self.engine)
         lanes = sorted({lane for each in crossings for lane in each.lanes})
-        self._loops = Loops(self.engine, lanes)  # type: ignore[arg-type]  # the built-in one: `run_light` has seen to that
+        self._loops, self._street = Loops(environment, lanes), street_of(environment)
         self._wires: dict[int, list[tuple[Crossing, int]]] = {lane: [] for lane in range(len(lanes))}
         for crossing in crossings:
             for k, lane in enumerate(crossing.lanes):
@@ -74,7 +79,7 @@ class _Run:
         begin_s = second + LAG_S
         for crossing in self.crossings:
             crossing.run(begin_s)
-        self._follow_lamps(second)
+        self.result.mismatches += [f"{second} s, {what}" for what in self._street.show(self.crossings)]
         self.engine.step_many(1)
         edges: dict[int, list[Edge]] = {crossing.number: [] for crossing in self.crossings}
         for edge in self._loops.step():
@@ -118,26 +123,22 @@ class _Run:
                 ]
                 continue
             told = {each.number: each for each in crossing.told.decisions}
-            ways = tuple(ways_of(policy.intersections[number], self.environment.intersections[number]).tolist())
+            part, light = policy.intersections[number], self.environment.intersections[number]
+            ways, sums = ways_of(part, light), np.eye(part.n_inputs, dtype=np.int64)
+            if self._street.changes_lanes:
+                sums = whole_road_sums(part, light)
+                ways = (sums * ways).max(axis=1, initial=0)
+                self.result.by_lanes = self.result.by_lanes or []
             for decision, truth in enumerate(self._truth):
                 if (found := told.get(decision)) is None:
                     self.result.silent += 1
                     continue
-                self.result.records.append(record_of(policy.intersections[number], crossing, found))
-                self.result.ways.append(ways)
-                self.result.sensed.append(tuple(a - b for a, b in zip(found.values, truth[number], strict=True)))
-
-    def _follow_lamps(self, second: int) -> None:
-        table = self.environment.changes
-        phases = np.full(len(self.engine.intersection_ids), -1, np.int32)
-        for crossing in self.crossings:
-            phase = table.phase_of(crossing.number, crossing.open_road_links)
-            if phase is None:
-                self.result.mismatches.append(f"{second} s, {crossing.plan.intersection}: green {crossing.open_groups}")
-                phase = table.phase_of(crossing.number, frozenset())
-            assert phase is not None, "clearance computed has a phase in which all is closed"
-            phases[crossing.plan.number] = phase
-        self.engine.set_phases(phases)
+                self.result.records.append(record_of(part, crossing, found))
+                off = np.subtract(found.values, truth[number])
+                self.result.ways.append(tuple(ways.tolist()))
+                self.result.sensed.append(tuple((sums @ off).tolist()))
+                if self.result.by_lanes is not None:
+                    self.result.by_lanes.append(tuple(off.tolist()))
 
 
 def run_light_loop(
@@ -153,7 +154,7 @@ def run_light_loop(
     """One episode with chips that have come to their first green. Their lamps rule, whoever decides.
 
     Args:
-        environment: with the clearance ``computed``, whose phases the lamps' are looked up in.
+        environment: with the clearance ``computed``, whose phases the lamps' are looked up in; on the built-in engine or SUMO.
         policy: what the chips hold, each its own crossing's part.
         crossings: one for each of the environment's lights, started.
         seats: mode ``light``: a link for each; none: the chips decide alone, and tell.

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from hil.boards.bench import Change, CrossingBench, Given, Into, Seen
 from hil.light.chip_faults import RESTARTS, ChipFaults
-from hil.light.lamps import GREEN, LampJudge, is_flashing, lamps_of
+from hil.light.lamps import GREEN, YELLOW, LampJudge, is_flashing, lamps_of
 from hil.light.pedestrians import PRESS_S, Pedestrians
 from hil.loop.detector_faults import DetectorFaultSpec, FaultyLoops
 from hil.loop.edges import Edge
@@ -132,11 +132,18 @@ class Crossing:
     @property
     def open_groups(self) -> tuple[int, ...]:
         """Whose vehicles may go: green at the lamps, unless the crossing flashes."""
-        return _open_groups(self.shown, len(self.plan.groups)) if self.is_held else ()
+        return _groups_that(GREEN, self.shown, len(self.plan.groups)) if self.is_held else ()
 
     @property
     def open_road_links(self) -> frozenset[int]:
-        return frozenset(link for group in self.open_groups for link in self.plan.groups[group].road_links)
+        return self._road_links(self.open_groups)
+
+    @property
+    def yellow_road_links(self) -> frozenset[int]:
+        return self._road_links(_groups_that(YELLOW, self.shown, len(self.plan.groups)) if self.is_held else ())
+
+    def _road_links(self, groups: Sequence[int]) -> frozenset[int]:
+        return frozenset(link for group in groups for link in self.plan.groups[group].road_links)
 
     def listen(self) -> None:
         """Takes in what the chip has sent unasked."""
@@ -202,6 +209,6 @@ class Crossing:
 
 
 @lru_cache
-def _open_groups(shown: int, groups: int) -> tuple[int, ...]:
+def _groups_that(show: str, shown: int, groups: int) -> tuple[int, ...]:
     lamps = lamps_of(shown, groups)
-    return () if is_flashing(lamps) else tuple(group for group, lamp in enumerate(lamps) if lamp == GREEN)
+    return () if is_flashing(lamps) else tuple(group for group, lamp in enumerate(lamps) if lamp == show)

@@ -18,14 +18,14 @@ class FeltLoops:
     loop is suspected.
 
     Args:
-        environment: at its beginning, on the built-in engine.
+        environment: at its beginning, on the built-in engine or SUMO.
         lanes: with loops, in the order of the chip's lines, so that the same loops are faulty.
         spec: the faults; None: there are none.
     """
 
     def __init__(self, environment: Environment, lanes: Sequence[int], spec: DetectorFaultSpec | None) -> None:
         order = sorted(lanes)
-        self._loops = Loops(environment.engine, order)  # type: ignore[arg-type]  # the built-in one
+        self._loops = Loops(environment, order)
         self._line = [2 * list(lanes).index(lane) for lane in order]
         self._lanes, self._faulty = list(lanes), FaultyLoops(spec, 2 * len(lanes))
         self.counts = np.zeros(len(environment.traffic.lane_length_m), np.int64)

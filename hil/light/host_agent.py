@@ -35,8 +35,10 @@ from model.policy.provenance import input_hashes, tool_version
 from streetflow.control.controllers import Controller, interval_of
 from streetflow.control.environment import Environment
 from streetflow.control.intersection import Intersection
+from streetflow.control.own_program import OwnProgram
 from streetflow.errors import FieldError
 from streetflow.networks.catalogue import default_seed, find_network
+from streetflow.sumo.engine import SumoEngine
 
 WISH = "inter_2_current_phase"
 """The feature that carries the wish: 1 for one action, 0 for the others."""
@@ -63,9 +65,16 @@ class AgentJob(Job):
         controller, name, _ = make_controller(agent, integer=None)
         if isinstance(controller, PolicyAgent):
             raise FieldError("agent", f"{name} is a policy, which the chip itself decides by: name it as the policy")
+        if isinstance(controller, OwnProgram):
+            raise FieldError("agent", f"{name} leaves the lights to SUMO: it has no wishes that a chip could show")
         found, file = find_network(network), folder / f"{network}.json"
         environment = Environment(
-            found, flow, features=controller.features, clearance="computed", decision_interval_s=interval_of(controller)
+            found,
+            flow,
+            engine=options.get("engine", "builtin"),
+            features=controller.features,
+            clearance="computed",
+            decision_interval_s=interval_of(controller),
         )
         environment.reset()
         controller.reset(environment)
@@ -76,6 +85,7 @@ class AgentJob(Job):
         return Environment(
             self.network,
             self.flow,
+            engine=self.engine,
             features=self.agent_controller.features,
             clearance="shell" if has_limits else "computed",
             decision_interval_s=policy.decision_interval_s,
@@ -103,7 +113,7 @@ def wish_policy(environment: Environment, agent: str) -> Policy:
         numpy_version=np.__version__,
         network=network.name,
         flow=flow,
-        engine="builtin",
+        engine="sumo" if isinstance(environment.engine, SumoEngine) else "builtin",
         engine_seed=default_seed(flow),
         train_seed=0,
         search_episodes=0,

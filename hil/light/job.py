@@ -13,7 +13,7 @@ from hil.boards.bench import CrossingBench
 from hil.boards.faults import BoardDied
 from hil.build.firmware import NO_WATCHDOG, build_firmware
 from hil.build.footprint import larger, measure
-from hil.build.light_plan import light_documents
+from hil.build.light_plan import light_documents, sensed_in_lanes
 from hil.build.monitor import build_monitor
 from hil.build.signal_plan import plan_document
 from hil.light.closed_loop import run_light_loop
@@ -63,7 +63,7 @@ def run_light(
     check_policy_fits(policy, environment, str(job.policy_file))
     light = LightRun(job, policy)
     if films:
-        light.recorder = Recorder(environment.engine)  # type: ignore[arg-type]  # the built-in one, in these modes
+        light.recorder = Recorder(environment.engine)  # type: ignore[arg-type]  # the built-in one or SUMO, in these modes
         environment.engine = light.recorder
     say = progress or (lambda what, made, total: None)
     with contextlib.ExitStack() as stack:
@@ -107,7 +107,7 @@ def lanes_of(environment: Environment, policy: Policy, number: int, plan: Signal
         for cell in spec.cells(each)
         for index, _ in cell
     }
-    return plan.in_lanes + (each.out_lanes if seen & set(each.out_lanes) else ())
+    return sensed_in_lanes(plan, each) + (each.out_lanes if seen & set(each.out_lanes) else ())
 
 
 def _bench(light: LightRun, plan: SignalPlan, lanes: int, document: dict[str, Any], folder: Path) -> CrossingBench:

@@ -2,7 +2,8 @@
 
 Two loops a lane, as docs/controller.md has them: the entry loop covers the lane's first 2 m, the stop-line loop the 2 m
 behind its end. A loop is occupied from a front's passing of its beginning to that vehicle's rear's passing of its end.
-Within a step a vehicle is taken to move evenly.
+Within a step a vehicle is taken to move evenly. Who changes lanes between the loops is felt by one lane's entry loop and by
+the other's stop-line loop, as on a street.
 """
 
 from __future__ import annotations
@@ -13,25 +14,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.light.tracks import Step, Ways, tracks_of
 from hil.loop.edges import Edge
-from streetflow.engine.cityflow_names import Engine
-from streetflow.engine.vehicles import VehicleTable
+from streetflow.control.environment import Environment
+from streetflow.engine.vehicles import Places
 
 LOOP_M = 2.0
 GAP_S = 0.04  # between two vehicles that overlap
 LEAST_WAY_M = 1.0  # in a second, of a vehicle that leaves the network
+GAIN_M = 3.0  # by how much a second's way may be longer than the speed before it says
 ENTRY, STOP_LINE = 0, 1
-_FLOW_SHIFT = 32  # of a vehicle's number
+
+Mark = tuple[float, int, int]  # when, loop, +1 or -1 vehicle over it
 
 
 class _Seen:
     """The running vehicles, and behind them, where index -1 finds it, none."""
 
-    def __init__(self, table: VehicleTable) -> None:
-        self.number = np.append(table.number, -1)
-        self.drivable = np.append(table.drivable, np.int32(-1))
-        self.distance_m = np.append(table.distance_m, np.nan)
-        self.speed_mps = np.append(table.speed_mps, 0.0)
+    def __init__(self, places: Places) -> None:
+        self.number = np.append(places.number, -1)
+        self.drivable = np.append(places.drivable, np.int32(-1))
+        self.distance_m = np.append(places.distance_m, np.nan)
+        self.speed_mps = np.append(places.speed_mps, 0.0)
+        self.length_m = np.append(places.length_m, 0.0)
         self._order = np.argsort(self.number)
         self._sorted = self.number[self._order]
 
@@ -57,60 +62,79 @@ class _Gone(NamedTuple):
 
 
 class Loops:
-    """The loops of these lanes: loop 2k is lane k's entry loop, 2k + 1 its stop-line loop."""
+    """The loops of these lanes of an environment: loop 2k is lane k's entry loop, 2k + 1 its stop-line loop."""
 
-    def __init__(self, engine: Engine, lanes: Sequence[int]) -> None:
-        self._engine = engine
-        self._lengths_m = np.asarray(engine.state.length, np.float64).copy()
-        self._count = len(engine.lane_ids)
-        self._loop_of = np.full(len(self._lengths_m), -1, np.int64)
-        self._loop_of[np.asarray(lanes, np.int64)] = 2 * np.arange(len(lanes))
-        state = engine.state
-        first = self._count
-        ends = zip(state.start_lane.tolist(), state.end_lane.tolist(), strict=True)
-        self._link_m = {pair: float(self._lengths_m[first + k]) for k, pair in enumerate(ends)}
-        self._vehicle_m = np.array([flow.kind.length_m for flow in engine.flows])
+    def __init__(self, environment: Environment, lanes: Sequence[int]) -> None:
+        network = environment.changes.network
+        self._tracks, self._ways = tracks_of(environment), Ways(network)
+        self._lengths_m = self._tracks.lengths_m
+        loops = np.full(len(self._lengths_m), -1, np.int64)
+        loops[np.asarray(lanes, np.int64)] = 2 * np.arange(len(lanes))
+        whole_lane = self._tracks.whole_lane
+        is_whole = whole_lane == np.arange(len(whole_lane))
+        ways = loops[len(whole_lane) :]  # none has a loop
+        self._entry_loop = np.append(loops[whole_lane], ways)
+        self._exit_loop = np.append(np.where(is_whole, loops[: len(whole_lane)], -1), ways)
+        roads = np.repeat(np.arange(len(network.roadnet.roads)), [road.n_lanes for road in network.roadnet.roads])
+        self._road = np.append(roads[whole_lane], np.full(len(ways), -1))  # that a drivable is counted as part of
+        self._count = 2 * len(lanes)
         self.reset()
 
     def reset(self) -> None:
         """As the engine is now; loops begin free."""
-        self._before = _Seen(self._engine.vehicle_table())
+        self._before = _Seen(self._tracks.places())
         self._over: list[_Over] = []
         self._gone: list[_Gone] = []
-        self.occupied = np.zeros(2 * int((self._loop_of >= 0).sum()), np.int32)
+        self.occupied = np.zeros(self._count, np.int32)
 
     def step(self) -> list[Edge]:
         """What has passed in the step that the engine has just made, in the order of time."""
-        before, after = self._before, _Seen(self._engine.vehicle_table())
+        before, after = self._before, _Seen(self._tracks.places())
         self._before = after
         was = before.places(after.number)  # of each vehicle now: its place before
-        moved_m = self._moved(before, after, was)
-        marks: list[tuple[float, int, int]] = []  # when, loop, +1 or -1 vehicle over it
+        steps = self._steps(before, after, was)
+        moved_m = self._moved(before, after, was, steps)
+        put = np.flatnonzero((was >= 0) & np.isnan(moved_m))
+        marks: list[Mark] = []
         self._over = self._let_go(after, moved_m, marks)
         marks += [(each.left_s, each.loop, -1) for each in self._gone if each.left_s <= 1.0]
         self._gone = [each._replace(left_s=each.left_s - 1.0) for each in self._gone if each.left_s > 1.0]
-        self._enter(before, after, was, moved_m, marks)
-        self._leave(before, after, was, moved_m, marks)
+        for n, way in steps.items():
+            if way and not np.isnan(moved_m[n]):
+                self._drive(float(before.distance_m[was[n]]), after, n, way, float(moved_m[n]), marks)
+        self._appear(after, np.append(np.flatnonzero(was < 0), put), marks)
+        is_here = np.zeros(len(before.number), np.bool_)
+        is_here[was] = True
+        self._vanish(before, np.append(np.flatnonzero(~is_here), was[put]), marks)
         return self._edges(sorted(marks))
 
-    def _moved(self, before: _Seen, after: _Seen, was: NDArray[np.int64]) -> NDArray[np.float64]:
-        """How far each vehicle has come in the step; NaN for one that wasn't there."""
-        moved = after.distance_m - before.distance_m[was]
-        start = before.drivable[was]
-        changed = np.flatnonzero((was >= 0) & (start != after.drivable))
-        moved[changed] += self._lengths_m[start[changed]]
-        for n in changed[(start[changed] < self._count) & (after.drivable[changed] < self._count)].tolist():
-            moved[n] += self._link_m.get((int(start[n]), int(after.drivable[n])), 0.0)  # a link that one step led over
-        return moved
+    def _steps(self, before: _Seen, after: _Seen, was: NDArray[np.int64]) -> dict[int, tuple[Step, ...] | None]:
+        """Of each vehicle that has come to another drivable: how; None: it can't have driven there."""
+        changed = np.flatnonzero((was >= 0) & (before.drivable[was] != after.drivable)).tolist()
+        return {n: self._ways.between(int(before.drivable[was[n]]), int(after.drivable[n])) for n in changed}
 
-    def _let_go(self, after: _Seen, moved_m: NDArray[np.float64], marks: list[tuple[float, int, int]]) -> list[_Over]:
+    def _moved(
+        self, before: _Seen, after: _Seen, was: NDArray[np.int64], steps: dict[int, tuple[Step, ...] | None]
+    ) -> NDArray[np.float64]:
+        """How far each vehicle has come in the step; NaN for one that wasn't there, or was put where it is (teleported)."""
+        moved_m = after.distance_m - before.distance_m[was]
+        for n, way in steps.items():
+            for left, _ in way or ():
+                moved_m[n] += self._lengths_m[left]
+            if way is None or (
+                self._tracks.appears_anywhere and moved_m[n] > max(before.speed_mps[was[n]], after.speed_mps[n]) + GAIN_M
+            ):
+                moved_m[n] = np.nan
+        return moved_m
+
+    def _let_go(self, after: _Seen, moved_m: NDArray[np.float64], marks: list[Mark]) -> list[_Over]:
         """Rears that leave their loops; returns the vehicles that stay over theirs."""
         stay: list[_Over] = []
         if not self._over:
             return stay
         entries = after.places(np.array([each.vehicle for each in self._over], np.int64))
         for each, n in zip(self._over, entries.tolist(), strict=True):
-            if n < 0:  # it has left the network
+            if n < 0 or np.isnan(moved_m[n]):  # it has left the network, or was put elsewhere
                 marks.append((0.0, each.loop, -1))
             elif moved_m[n] >= each.left_m:
                 marks.append((each.left_m / max(float(moved_m[n]), 1e-9), each.loop, -1))
@@ -118,51 +142,63 @@ class Loops:
                 stay.append(each._replace(left_m=each.left_m - float(moved_m[n])))
         return stay
 
-    def _enter(
-        self, before: _Seen, after: _Seen, was: NDArray[np.int64], moved_m: NDArray[np.float64],
-        marks: list[tuple[float, int, int]],
-    ) -> None:  # fmt: skip
-        """Fronts that have come onto a lane."""
-        loops = np.where(after.number >= 0, self._loop_of[after.drivable], -1)
-        new = (loops >= 0) & ((was < 0) | (before.drivable[was] != after.drivable))
-        for n in np.flatnonzero(new).tolist():
-            inside_m, way_m = float(after.distance_m[n]), float(moved_m[n])
-            if not way_m > 0:  # it has entered the network here
-                way_m = inside_m
-            begin_s = 1.0 - inside_m / way_m if way_m > 0 else 1.0
-            self._pass_over(int(loops[n]) + ENTRY, int(after.number[n]), (begin_s, inside_m, way_m), marks)
+    def _drive(self, before_m: float, after: _Seen, n: int, way: Sequence[Step], way_m: float, marks: list[Mark]) -> None:
+        """One vehicle's fronts that pass a lane's end and come onto a lane, on its way of `way_m`, from `before_m` of its first
+        drivable on."""
+        vehicle, length_m, done_m = int(after.number[n]), float(after.length_m[n]), -before_m
+        for number, (left, entered) in enumerate(way, 1):
+            done_m += float(self._lengths_m[left])
+            if (loop := int(self._exit_loop[left])) >= 0:
+                begin_s = min(done_m / way_m, 1.0) if way_m > 0 else 1.0
+                self._pass_over(loop + STOP_LINE, vehicle, length_m, (begin_s, way_m - done_m, way_m), marks)
+            comes_from = self._road[self._ways.start_lane.get(left, left)]
+            if (loop := int(self._entry_loop[entered])) >= 0 and comes_from != self._road[entered]:
+                inside_m = float(after.distance_m[n]) if number == len(way) else way_m - done_m
+                begin_s = 1.0 - inside_m / way_m if way_m > 0 else 1.0
+                self._pass_over(loop + ENTRY, vehicle, length_m, (begin_s, inside_m, way_m), marks)
 
-    def _leave(
-        self, before: _Seen, after: _Seen, was: NDArray[np.int64], moved_m: NDArray[np.float64],
-        marks: list[tuple[float, int, int]],
-    ) -> None:  # fmt: skip
-        """Fronts that have passed a lane's end."""
-        now = np.full(len(before.number), -1, np.int64)
-        now[was] = np.arange(len(was))
-        now[-1] = -1
-        loops = np.where(before.number >= 0, self._loop_of[before.drivable], -1)
-        gone = (loops >= 0) & ((now < 0) | (after.drivable[now] != before.drivable))
-        for n in np.flatnonzero(gone).tolist():
-            left_m = float(self._lengths_m[before.drivable[n]] - before.distance_m[n])
-            way_m = float(moved_m[now[n]]) if now[n] >= 0 else max(float(before.speed_mps[n]), left_m, LEAST_WAY_M)
-            begin_s = min(left_m / way_m, 1.0) if way_m > 0 else 1.0
-            passing = (begin_s, way_m - left_m, way_m)
-            self._pass_over(int(loops[n]) + STOP_LINE, int(before.number[n]), passing, marks, has_gone=now[n] < 0)
+    def _appear(self, after: _Seen, numbers: NDArray[np.intp], marks: list[Mark]) -> None:
+        """Vehicles that weren't there before, on a lane with loops."""
+        for n in numbers.tolist():
+            loop, inside_m = int(self._entry_loop[after.drivable[n]]), float(after.distance_m[n])
+            vehicle, length_m = int(after.number[n]), float(after.length_m[n])
+            if loop < 0 or vehicle < 0:
+                continue
+            if not self._tracks.appears_anywhere:
+                begin_s = 0.0 if inside_m > 0 else 1.0
+                self._pass_over(loop + ENTRY, vehicle, length_m, (begin_s, inside_m, inside_m), marks)
+            elif inside_m < LOOP_M + length_m:  # still over the loop: as if it had come from outside at its speed
+                way_m = max(float(after.speed_mps[n]), inside_m, LEAST_WAY_M)
+                self._pass_over(loop + ENTRY, vehicle, length_m, (1.0 - inside_m / way_m, inside_m, way_m), marks)
+
+    def _vanish(self, before: _Seen, numbers: NDArray[np.intp], marks: list[Mark]) -> None:
+        """Vehicles that aren't there any more, and were on a lane with loops."""
+        for n in numbers.tolist():
+            loop = int(self._exit_loop[before.drivable[n]])
+            if loop < 0 or before.number[n] < 0:
+                continue
+            left_m, speed_mps = float(self._lengths_m[before.drivable[n]] - before.distance_m[n]), float(before.speed_mps[n])
+            if self._tracks.appears_anywhere and left_m > speed_mps + GAIN_M:
+                continue
+            way_m = max(speed_mps, left_m, LEAST_WAY_M)
+            passing = (min(left_m / way_m, 1.0), way_m - left_m, way_m)
+            self._pass_over(loop + STOP_LINE, int(before.number[n]), float(before.length_m[n]), passing, marks, has_gone=True)
 
     def _pass_over(
         self,
         loop: int,
         vehicle: int,
+        length_m: float,
         passing: tuple[float, float, float],
-        marks: list[tuple[float, int, int]],
+        marks: list[Mark],
+        *,
         has_gone: bool = False,
     ) -> None:
         """passing: when the front came, how far it is beyond by the step's end, and the way of the whole step; has_gone: the
         vehicle has left the network, and drives on as fast as it did."""
         begin_s, beyond_m, way_m = passing
         marks.append((begin_s, loop, 1))
-        flow = max(vehicle, 0) >> _FLOW_SHIFT
-        covers_m = LOOP_M + (float(self._vehicle_m[flow]) if flow < len(self._vehicle_m) else 5.0)
+        covers_m = LOOP_M + length_m
         if beyond_m >= covers_m:
             marks.append((begin_s + covers_m / way_m, loop, -1))
         elif has_gone:

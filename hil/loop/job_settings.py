@@ -87,8 +87,9 @@ class JobSettings:
             return
         if self.board != "simavr":
             raise FieldError("board", f"{self.board}'s pins can't be seen; mode {self.mode} runs on the board simavr")
-        if self.engine != "builtin":
-            raise FieldError("engine", f"mode {self.mode} follows single vehicles, as the built-in engine alone tells them")
+        if self.engine == "cityflow":
+            why = "the engines 'builtin' and 'sumo' alone tell them"
+            raise FieldError("engine", f"mode {self.mode} follows single vehicles: {why}")
         if self.faults is not None and (fault := self.faults.unfit_for_lamps):
             raise FieldError("faults", f"{fault}, which mode {self.mode} doesn't have: name a second for each, such as hang@60")
         if self.min_green_s or self.clearance not in (None, "computed"):

@@ -43,6 +43,17 @@ class Vehicles(NamedTuple):
         )
 
 
+class Places(NamedTuple):
+    """One entry per running vehicle: its number, unique within a run; its drivable; its front's distance along that; its speed;
+    its length."""
+
+    number: NDArray[np.int64]
+    drivable: NDArray[np.int32]
+    distance_m: NDArray[np.float64]
+    speed_mps: NDArray[np.float64]
+    length_m: NDArray[np.float64]
+
+
 _SHADOW_BIT = 1 << 62
 
 

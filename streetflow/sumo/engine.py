@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streetflow.engine.trips import Trips
-from streetflow.engine.vehicles import Vehicles
+from streetflow.engine.vehicles import Places, Vehicles
 from streetflow.errors import InputError, whole_number
 from streetflow.roadnet.network_tables import NetworkTables
 from streetflow.roadnet.reader import Point
@@ -49,6 +49,8 @@ class SumoEngine:
 
     Attributes:
         version: SUMO's.
+        drivable_lengths_m: float64[lanes + lane links], SUMO's own; `lane_length_m` has what is counted as part of a lane, too.
+        whole_lane: int64[lanes], the lane that each is counted as a part of, itself mostly (`approaches.py`).
         options: those further options; what is set here counts from the next `reset` on.
 
     Raises:
@@ -69,6 +71,10 @@ class SumoEngine:
         limits = [limit for road in roadnet.roads for limit in road.lane_max_speeds_mps]
         self.lane_max_speed_mps = np.array(limits, np.float64)
         self.lane_length_m = np.array(self._binding.lane_lengths_m, np.float64)
+        names = {name: number for number, name in enumerate(self._binding.lanes)}
+        self.whole_lane = np.arange(len(self.lane_ids))
+        for part in self._binding.approaches:
+            self.whole_lane[names.get(part.lane, part.number)] = part.number
         self.drivable_shapes: list[list[Point]] = list(network.lane_shapes + network.link_shapes)
         self._phase_counts = np.array([len(each.phases) for each in roadnet.intersections], np.int32)
         _require_fit(self._binding, network, folder)
@@ -121,6 +127,18 @@ class SumoEngine:
         for number in np.flatnonzero(phases >= 0):
             self.set_phase_by_index(int(number), int(phases[number]))
 
+    def show_lamps(self, intersection_number: int, green: frozenset[int], yellow: frozenset[int]) -> None:
+        """What a controller's lamps show at one intersection from the next step on, whatever phases have been set.
+
+        Args:
+            intersection_number: which.
+            green: the road links that are green.
+            yellow: those that are yellow; the rest is red.
+        """
+        lamps = self._lamps.get(intersection_number)
+        if lamps is not None:
+            self._due[lamps.light.light] = lamps.lit(green, yellow)
+
     def follow_own_programs(self) -> None:
         """Before the first step: leave all lights to the network's own programs, whatever phases have been set."""
         for lamps in self._lamps.values():
@@ -146,6 +164,11 @@ class SumoEngine:
         """SUMO's ids of the vehicles that have entered, by the numbers that they have in `trips` and `running_vehicles`."""
         found: list[str] = self._process.call("vehicle_ids")
         return found
+
+    def places(self) -> Places:
+        """The vehicles on lanes and ways of ours, as SUMO itself has them, no lane counted as part of another; numbers as in
+        `trips`."""
+        return Places(*self._process.call("places"))
 
     def lane_vehicle_counts(self) -> NDArray[np.int32]:
         return self._count(np.ones(len(self._look().drivable), np.bool_))
@@ -194,6 +217,7 @@ class SumoEngine:
         except SumoFault as fault:
             raise InputError(self._config, "", f"SUMO can't run it: {fault}") from None
         self.version = found["version"]
+        self.drivable_lengths_m = np.array(found["lengths_m"], np.float64)
         if found["unknown_lanes"]:
             raise InputError(self._config, "", f"its network has no lane {found['unknown_lanes'][0]!r}, which {FILE} names")
         for light in self._binding.lights:

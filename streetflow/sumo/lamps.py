@@ -2,7 +2,8 @@
 
 A phase of the road network's file is one of the program's green phases and shows that phase's state. A clearance is a phase
 behind these (``control/clearance.py``), of which is known what stays open. In it, what was green and isn't to stay so shows
-yellow, after the program's own yellow time red; what stays open keeps what it shows.
+yellow, after the program's own yellow time red; what stays open keeps what it shows. Where a controller drives lamps, these say
+what is green and yellow (`lit`), and the program's phases, who yields.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from streetflow.roadnet.reader import Phase
 from streetflow.sumo.binding import LightBinding
-from streetflow.sumo.programs import OPEN, YELLOW
+from streetflow.sumo.programs import OPEN, PERMITTED, YELLOW
 
 
 class Lamps:
@@ -60,6 +61,29 @@ class Lamps:
         self.state = "".join("r" if letter in YELLOW else letter for letter in self.state)
         return self.state
 
+    def lit(self, green: frozenset[int], yellow: frozenset[int]) -> str:
+        """The state for lamps that show these road links green and these yellow.
+
+        Phases with just these open, else those with these and more, else all, say the rest: who of the green yields, if he does
+        in one of them; who turns on red after a stop; what signals without a road link show, where the phases agree.
+        """
+        opened = [frozenset(self._phases[phase].road_links) for phase in range(len(self.light.states))]
+        like = [phase for phase, links in enumerate(opened) if links == green]
+        like = like or [phase for phase, links in enumerate(opened) if links >= green] or list(range(len(opened)))
+        colours = {
+            signal: OPEN if link in green else YELLOW if link in yellow else frozenset("r")
+            for link, signals in enumerate(self.light.signals)
+            for signal in signals
+        }
+        before = self.state or self.light.states[0]
+        letters = []
+        for signal, last in enumerate(before):
+            shown = {self.light.states[phase][signal] for phase in like}
+            colour = colours.get(signal)
+            letters.append(_free_letter(shown, last, bool(yellow)) if colour is None else _letter(colour, shown))
+        self.state, self._phase, self.yellow_left_s = "".join(letters), -1, 0
+        return self.state
+
     def _clearance(self, before: str, road_links: Sequence[int]) -> str:
         staying = {signal for link in road_links for signal in self.light.signals[link]}
 
@@ -77,6 +101,22 @@ class Lamps:
                     f"signal {signal} of the light {self.light.light!r} would go from green to red without yellow: "
                     f"{before!r} to {state!r}"
                 )
+
+
+def _letter(colour: frozenset[str], shown: set[str]) -> str:
+    """Of a signal whose lamp has a colour. shown: in the phases that are like it."""
+    if colour == OPEN:
+        open_ones = shown & OPEN
+        return min(open_ones) if len(open_ones) == 1 else "g" if open_ones & PERMITTED or not open_ones else "G"
+    return "y" if colour == YELLOW else "s" if shown == {"s"} else "r"
+
+
+def _free_letter(shown: set[str], last: str, someone_is_yellow: bool) -> str:
+    """Of a signal without a lamp. last: its letter so far."""
+    letter = min(shown) if len(shown) == 1 else "r"
+    if letter in OPEN:
+        return letter
+    return "y" if last in OPEN or (last in YELLOW and someone_is_yellow) else letter
 
 
 def legs(lamps: Sequence[Lamps], seconds: int) -> Iterator[tuple[int, dict[str, str]]]:

@@ -39,20 +39,24 @@ class Simulation:
             self._is_loaded = True
         known = set(self._sumo.lane.getIDList())
         length_m = self._sumo.lane.getLength
-        self._drivables = {name: (number, 0.0) for number, name in enumerate(lanes)}
-        self._drivables |= {name: (number, before_m) for name, number, before_m in approaches}
+        lengths_m = [length_m(name) if name in known else 0.0 for name in lanes]
+        self._own_places = {name: (number, 0.0) for number, name in enumerate(lanes)}
         for number, way in enumerate(ways, len(lanes)):
             before_m = 0.0
             for name in way:
-                self._drivables[name] = number, before_m
+                self._own_places[name] = number, before_m
                 before_m += length_m(name) if name in known else 0.0
+            lengths_m.append(before_m)
+        self._drivables = self._own_places | {name: (number, before_m) for name, number, before_m in approaches}
         self._numbers: dict[str, int] = {}  # by vehicle, in the order in which they depart
         self._created_s: list[float] = []
         self._entered_s: list[float] = []
+        self._vehicle_m: list[float] = []
         self._ended: dict[int, float] = {}
         self._step_s = self._sumo.simulation.getDeltaT()
         return {
             "version": self._sumo.getVersion()[1],
+            "lengths_m": lengths_m,
             "unknown_lanes": sorted(set(self._drivables) - known),
             "lights": {name: len(self._sumo.trafficlight.getRedYellowGreenState(name)) for name in self._lights()},
         }
@@ -73,8 +77,10 @@ class Simulation:
                 self._numbers[name] = len(self._numbers)
                 try:
                     entered_s, delay_s = vehicle.getDeparture(name), vehicle.getDepartDelay(name)
+                    vehicle_m = vehicle.getLength(name)
                 except self._sumo.TraCIException:  # it has arrived already
-                    entered_s, delay_s = began_s, 0.0
+                    entered_s, delay_s, vehicle_m = began_s, 0.0, 0.0
+                self._vehicle_m.append(vehicle_m)
                 self._created_s.append(entered_s - delay_s)
                 self._entered_s.append(entered_s)
             for name in simulation.getArrivedIDList():
@@ -97,6 +103,20 @@ class Simulation:
         columns = np.array(rows, np.float64).reshape(-1, 6).T
         drivable, before_m, serial, created_s, speed_mps, waiting_s = (np.ascontiguousarray(each) for each in columns)
         return drivable.astype(np.int32), serial.astype(np.int64), -before_m, created_s, speed_mps, waiting_s
+
+    def places(self) -> tuple[np.ndarray, ...]:
+        """Of each vehicle on a lane of ours, as SUMO has it: number, drivable, distance_m, speed_mps, length_m."""
+        vehicle, places = self._sumo.vehicle, self._own_places
+        rows = []
+        for name in vehicle.getIDList():
+            place = places.get(vehicle.getLaneID(name))
+            if place is not None and name in self._numbers:
+                number = self._numbers[name]
+                along_m = place[1] + vehicle.getLanePosition(name)
+                rows.append((number, place[0], along_m, vehicle.getSpeed(name), self._vehicle_m[number]))
+        columns = np.array(rows, np.float64).reshape(-1, 5).T
+        numbers, drivables, along_m, speed_mps, length_m = (np.ascontiguousarray(each) for each in columns)
+        return numbers.astype(np.int64), drivables.astype(np.int32), along_m, speed_mps, length_m
 
     def trips(self) -> tuple[np.ndarray, ...]:
         """Of each vehicle: number, created_s, entered_s, ended_s. Those that have ended in the order of their ends, those under

@@ -318,3 +318,63 @@ def test_another_crossings_plan_is_refused(tmp_path: Path) -> None:
     document = documents()[0] | {"intersection": "elsewhere"}
     with pytest.raises(PolicyError, match="intersection: 'elsewhere', the policy is of 'intersection_1_1'"):
         compile_host(POLICY, document, tmp_path)
+
+
+# Lanes beside each other
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lanes 0 to 2 are one road's, whose vehicles change lanes; nothing is planned."""
+    document = unplanned()
+    for number, lane in enumerate(document["sensing"]["in_lanes"][:3]):
+        lane["beside"] = (number + 1) % 3
+    return compile_host(POLICY, document, tmp_path_factory.mktemp("beside"))
+
+
+def test_who_leaves_an_empty_lane_is_one_of_those_on_the_fullest_beside(beside: Path, host: Path) -> None:
+    came = vehicles({entry(1): 4, entry(2): 2})
+    assert last(answers(beside, [*came, *pulse(stop_line(0)), "counts"]), "counts")[:4] == [0, 3, 2, 0]
+    assert last(answers(host, [*came, *pulse(stop_line(0)), "counts"]), "counts")[:4] == [0, 4, 2, 0]
+    all_leave = [line for _ in range(6) for line in [*pulse(stop_line(0)), "sense 300"]]
+    said = answers(beside, [*came, *all_leave, "counts", *pulse(stop_line(3)), "counts"])
+    assert last(said, "counts")[:4] == [0, 0, 0, 0] and not faults(said)
+
+
+def test_a_road_that_is_left_by_more_than_have_come_has_a_dead_entry(beside: Path) -> None:
+    said = answers(
+        beside, [*vehicles({entry(1): 1}), *[line for _ in range(4) for line in [*pulse(stop_line(0)), "sense 300"]]]
+    )
+    assert faults(said) == [(Kind.DETECTOR_FAULT_OPEN_LOOP, entry(0))]
+
+
+def test_who_is_gone_from_a_green_lane_waits_beside_it_and_is_not_handed_back(beside: Path) -> None:
+    """Lane 0 is green, 1 red; then the other way round, and nobody comes."""
+    quiet = ["sense 20000", "green 1", "sense 2300", "counts", "green 2", "sense 2300", "counts"]
+    said = answers(beside, [*vehicles({entry(0): 3}), *quiet])
+    assert [line[1:4] for line in said if line[0] == "counts"] == [["0", "3", "0"], ["0", "0", "0"]]
+    leave = [line for _ in range(2) for line in [*pulse(stop_line(1)), "sense 300"]]
+    said = answers(beside, [*vehicles({entry(0): 3}), *quiet[:3], "green 2", *leave, "counts"])
+    assert last(said, "counts")[:3] == [0, 1, 0], "they were there"
+
+
+def test_more_than_fit_on_a_lane_are_beside_it(beside: Path) -> None:
+    """39 fit."""
+    came = [line for _ in range(45) for line in [*pulse(entry(0)), "sense 60"]]
+    said = answers(beside, [*came, "counts"])
+    assert last(said, "counts")[:3] in ([39, 6, 0], [39, 3, 3]) and not faults(said)
+
+
+def test_a_plan_says_nothing_of_a_lane_that_drivers_choose(planned: Path, tmp_path: Path) -> None:
+    document = copy.deepcopy(documents()[0])
+    for number, lane in enumerate(document["sensing"]["in_lanes"][:3]):
+        lane["beside"] = (number + 1) % 3
+    others = [line for _ in range(90) for line in [*pulse(entry(7)), "sense 150", *pulse(stop_line(7))]]
+    assert faults(answers(planned, others)) and not faults(answers(compile_host(POLICY, document, tmp_path), others))
+
+
+def test_a_lane_beside_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    document = copy.deepcopy(documents()[0])
+    document["sensing"]["in_lanes"][0]["beside"] = 99
+    with pytest.raises(PolicyError, match="sensing: lane 0: "):
+        compile_host(POLICY, document, tmp_path)

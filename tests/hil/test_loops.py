@@ -25,7 +25,7 @@ def drive(request: pytest.FixtureRequest) -> tuple[list[tuple[float, int, int]],
     engine = environment.engine
     plans = signal_plans(load_network(environment.network.roadnet_file))
     lanes = sorted({lane for each in environment.intersections for lane in (*each.in_lanes, *each.out_lanes)})
-    loops, draw = Loops(engine, lanes), np.random.default_rng(3)  # type: ignore[arg-type]
+    loops, draw = Loops(environment, lanes), np.random.default_rng(3)
     counts, edges, wrong = np.zeros(len(lanes), int), [], []
     for second in range(600 * min(len(plans), 2)):
         if second % 15 == 0:

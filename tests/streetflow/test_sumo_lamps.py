@@ -58,3 +58,33 @@ def test_the_first_phase_may_follow_anything(lamps: Lamps) -> None:
 
 def test_without_lights_time_goes_on() -> None:
     assert list(legs([], 7)) == [(7, {})]
+
+
+def test_a_controllers_lamps_are_shown_with_the_programs_letters(lamps: Lamps) -> None:
+    assert lamps.lit(frozenset({0, 1}), frozenset()) == "GGGrG"
+    assert lamps.lit(frozenset({1, 2}), frozenset()) == "sGGgy", "movement 2 yields there; 0 may turn on red; 4 has been green"
+    assert lamps.lit(frozenset({2}), frozenset({1})) == "ryyGy", "4 has no lamp: it is closed as long as one is yellow"
+    assert lamps.lit(frozenset({2}), frozenset()) == "rrrGr"
+
+
+def test_between_two_phases_who_stays_green_yields_if_he_does_in_one_of_those_that_may_follow(lamps: Lamps) -> None:
+    """Movement 1 alone is open in no phase, but in 0 and 2 among others; what 4 shows there differs, so it is closed."""
+    assert lamps.lit(frozenset({1}), frozenset({0})) == "yGGry"
+    assert lamps.lit(frozenset({1}), frozenset()) == "rGGrr"
+
+
+def test_all_is_red_where_a_controller_is_dark(lamps: Lamps) -> None:
+    lamps.lit(frozenset({0, 1}), frozenset())
+    assert lamps.lit(frozenset(), frozenset()) == "rrrry"
+    assert lamps.lit(frozenset(), frozenset()) == "rrrrr"
+
+
+def test_lamps_no_phase_has_are_shown_all_the_same(lamps: Lamps) -> None:
+    """A fault at the pins: movements 0 and 2 at once."""
+    assert lamps.lit(frozenset({0, 2}), frozenset()) == "Grrgy"
+    assert lamps.lit(frozenset({0, 2}), frozenset()) == "Grrgr"
+
+
+def test_a_phase_may_follow_lamps(lamps: Lamps) -> None:
+    lamps.lit(frozenset({0, 1}), frozenset())
+    assert lamps.show(3) == "yyyry"

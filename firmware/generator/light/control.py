@@ -86,6 +86,7 @@ def _dimensions(plan: ShellPlan, policy: JsonObject, steps: Sequence[Step], sens
         "LIGHT_IN_LANES": sensed.in_lanes,
         "LIGHT_LANES": len(sensed.lanes),
         "LIGHT_PASSED": int(sensed.counts_passed),
+        "LIGHT_BESIDE": int(sensed.has_lanes_beside),
         "LIGHT_FIRST_BUTTON": 2 * len(sensed.lanes),
         "LIGHT_LINES": 2 * len(sensed.lanes) + (plan.groups if crosswalks else 0),
         "LIGHT_INTERVAL_S": interval_s,

@@ -34,6 +34,7 @@ class Lane:
     rate: int
     others: int
     is_free: bool
+    beside: int
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,10 @@ class Sensing:
     @property
     def counts_passed(self) -> bool:
         return any(feature.source == "passed" for feature in self.features)
+
+    @property
+    def has_lanes_beside(self) -> bool:
+        return any(lane.beside != number for number, lane in enumerate(self.lanes))
 
 
 NOTHING_SENSED = Sensing(0, (), ())
@@ -78,14 +83,17 @@ def sensing_of(document: dict[str, Any], policy: JsonObject) -> Sensing:
     if any(not 0 <= lane < len(lanes) for lane in used):
         raise PolicyError(f"sensing: a feature of lane {max(used)}, there are {len(lanes)}")
     planned = sum(lane["planned_veh_per_s"] for lane in in_lanes)
-    return Sensing(len(in_lanes), tuple(_lane(lane, planned, f"lane {number}") for number, lane in enumerate(lanes)), features)
+    return Sensing(
+        len(in_lanes), tuple(_lane(lane, planned, number, len(lanes)) for number, lane in enumerate(lanes)), features
+    )
 
 
 def tables(sensed: Sensing) -> list[str]:
     """sensing_lanes and feature_terms as C; none where nothing is sensed."""
     if not sensed.lanes:
         return []
-    lanes = (f"{{{', '.join(str(int(part)) for part in astuple(lane))}}}" for lane in sensed.lanes)
+    parts = 7 if sensed.has_lanes_beside else 6
+    lanes = (f"{{{', '.join(str(int(part)) for part in astuple(lane)[:parts])}}}" for lane in sensed.lanes)
     terms = [byte for feature in sensed.features for byte in _bytes(feature)]
     return [
         array("struct sensing_lane", "sensing_lanes", lanes, storage=""),
@@ -114,16 +122,18 @@ def _feature(kept: JsonObject, known: dict[str, Any], actions: int) -> Feature:
     return Feature(source, tuple(cells))
 
 
-def _lane(lane: dict[str, Any], planned: float, place: str) -> Lane:
-    """`planned`: vehicles a second on all lanes that lead in."""
+def _lane(lane: dict[str, Any], planned: float, number: int, count: int) -> Lane:
+    """`planned`: vehicles a second on all lanes that lead in; `count`: of lanes."""
     groups, is_free = sum(1 << group for group in lane["groups"]), lane.get("is_free", False)
     is_out = "is_free" in lane
     most = min(int(lane["most"]), COUNT_MAX)
     clear_s = HELD_S if is_out and not is_free else min(math.ceil(lane["clear_s"]), COUNT_MAX)
     rate = min(round(RATE_S * lane["planned_veh_per_s"]), COUNT_MAX)
-    if not (most >= 1 and clear_s >= 1):
-        raise PolicyError(f"sensing: {place}: {lane}")
-    return Lane(groups, most, clear_s, rate, OTHERS_NEVER if is_out else _others(lane, planned), is_free)
+    beside = lane.get("beside", number)
+    if not (most >= 1 and clear_s >= 1 and 0 <= beside < count):
+        raise PolicyError(f"sensing: lane {number}: {lane}")
+    chosen = is_out or beside != number  # by its drivers: who comes by which lane beside others, no plan tells
+    return Lane(groups, most, clear_s, rate, OTHERS_NEVER if chosen else _others(lane, planned), is_free, beside)
 
 
 def _others(lane: dict[str, Any], planned: float) -> int:

@@ -8,12 +8,15 @@
 
 /* Of a lane, generated */
 struct sensing_lane {
-    shell_set groups; /* that it can be left by; 0: another crossing's */
+    shell_set groups; /* that it can be left by; 0: another crossing's, or none */
     uint8_t most;     /* vehicles that fit */
     uint8_t clear_s;  /* who doesn't wait has driven along it in this time */
     uint8_t rate;     /* vehicles in 256 s, as planned */
     uint8_t others;   /* so many onto other lanes that lead in, and none onto this one: its entry is silent; 255: never */
     bool is_free;     /* it leads out, to no other light: nobody waits at its end */
+#if LIGHT_BESIDE
+    uint8_t beside;   /* the next lane of its road, the first one after the last; itself: it has no other */
+#endif
 };
 
 extern const FLASH struct sensing_lane sensing_lanes[]; /* in-lanes, then out-lanes */

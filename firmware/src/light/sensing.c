@@ -4,6 +4,7 @@
  */
 #include "light/sensing.h"
 
+#include "light/beside.h"
 #include "light/events.h"
 #include "light/lines.h"
 #include "light/tick.h"
@@ -15,7 +16,7 @@
 enum { ENTRY, STOP_LINE, LOOPS };
 
 #define COUNT_MAX UINT8_MAX
-#define QUIET_S 11         /* green, and nobody passed the stop line: nobody waits there */
+#define QUIET_S (LIGHT_BESIDE ? 20 : 11) /* green, and nobody passed the stop line: nobody waits there; who yields does so for longer */
 #define QUIET_OUT COUNT_MAX /* pairs of seconds, of a lane that leads out: another light may hold it for as long as its longest red */
 #define CHATTER_EDGES 3    /* in a second: vehicles are two seconds apart */
 #define CHATTER_SCORE 2    /* for such a second, less one for any other */
@@ -29,6 +30,7 @@ enum { ENTRY, STOP_LINE, LOOPS };
 #define OTHERS_MOST 240    /* entered other lanes since somebody entered this one; counted up to here */
 #define FEW_SHARE 4        /* of those that fit: with more, a full lane may keep others out */
 #define SANE_S 20          /* without a sign of its fault: it is believed again */
+#define SPARE (LIGHT_BESIDE ? 3 : 0) /* more than fit: some may stand beside */
 #define POOR_SHARE 3       /* of the lanes that lead in: so many at least must be believed */
 #define LEAVING 2          /* seconds from one vehicle to the next as a queue leaves: a power of 2 */
 
@@ -43,7 +45,7 @@ struct loop {
 };
 
 #define FAULTS (EVENT_DETECTOR_RESTORED) /* events 84 to 88 follow it */
-#define FLICKERS 6                       /* told as chatter, but what it counts is believed */
+#define FLICKERS 6                       /* reported as chatter, but still believed */
 
 static struct lane {
     struct loop loops[LOOPS];
@@ -52,6 +54,9 @@ static struct lane {
     uint8_t entry_at;     /* what `entries` was when somebody entered this lane last */
     uint8_t age_s;        /* of this period of clear_s seconds */
     uint8_t now, before;  /* entries in this period, and in the one before */
+#if LIGHT_BESIDE
+    uint8_t handed;       /* taken to have come from a lane beside, and not seen yet */
+#endif
 } lanes[LIGHT_LANES];
 
 uint8_t sensing_counts[LIGHT_LANES];
@@ -82,10 +87,29 @@ bool sensing_is_suspect(uint8_t lane) {
     return is_doubted(lane, ENTRY) || is_doubted(lane, STOP_LINE);
 }
 
+#if LIGHT_BESIDE
+/* Vehicles have changed lanes */
+static void move(uint8_t from, uint8_t to, uint8_t vehicles) {
+    if (from == to) {
+        return;
+    }
+    uint8_t *missed = &lanes[from].loops[STOP_LINE].missed;
+    *missed -= *missed < vehicles ? *missed : vehicles;
+    sensing_counts[from] -= vehicles;
+    sensing_counts[to] += vehicles < COUNT_MAX - sensing_counts[to] ? vehicles : COUNT_MAX - sensing_counts[to];
+    has_news = true;
+}
+#endif
+
 static void come(uint8_t number) {
     add(sensing_counts + number);
     add(&lanes[number].now);
     has_news = true;
+#if LIGHT_BESIDE
+    if (sensing_counts[number] > sensing_lanes[number].most) {
+        move(number, beside_with_room(number), 1);
+    }
+#endif
 }
 
 static void go(uint8_t number) {
@@ -95,6 +119,9 @@ static void go(uint8_t number) {
     }
     lane->green_s = 0;
     lane->quiet_s = 0;
+#if LIGHT_BESIDE
+    lane->handed -= lane->handed != 0;
+#endif
 #if LIGHT_PASSED
     if (number < LIGHT_IN_LANES) {
         add(&passing[number].left);
@@ -102,6 +129,22 @@ static void go(uint8_t number) {
 #endif
     has_news = true;
 }
+
+#if LIGHT_BESIDE
+/* So many aren't on this lane any more, and nobody saw them leave: they wait beside, but for those that were handed to it */
+static void hand_over(uint8_t number, uint8_t vehicles) {
+    const uint8_t handed = lanes[number].handed;
+    lanes[number].handed = 0;
+    uint8_t to = sensing_lanes[number].beside;
+    while (to != number && lanes[to].quiet_s != 0) {
+        to = sensing_lanes[to].beside;
+    }
+    if (to != number && vehicles > handed) {
+        move(number, to, vehicles - handed);
+        lanes[to].handed += vehicles - handed;
+    }
+}
+#endif
 
 static void enter(uint8_t number) {
     struct lane *lane = lanes + number;
@@ -117,6 +160,11 @@ static void enter(uint8_t number) {
 static void leave(uint8_t number) {
     struct lane *lane = lanes + number;
     if (!is_doubted(number, STOP_LINE)) {
+#if LIGHT_BESIDE
+        if (sensing_counts[number] == 0) { /* he may be one of those that are counted beside */
+            move(beside_fullest(number), number, 1);
+        }
+#endif
         if (sensing_counts[number] == 0) {
             add(&lane->loops[ENTRY].missed);
         }
@@ -210,7 +258,7 @@ static uint8_t sign_of_fault(uint8_t number, uint8_t which) {
     if (is_silent(number, which)) {
         return EVENT_DETECTOR_SILENT;
     }
-    if (which == ENTRY && sensing_counts[number] > sensing_lanes[number].most) {
+    if (which == ENTRY && sensing_counts[number] > sensing_lanes[number].most + SPARE) {
         return EVENT_DETECTOR_FAULTY;
     }
     return loop->flickers == CHATTER_EDGES ? FAULTS + FLICKERS : 0;
@@ -270,6 +318,11 @@ static void correct(uint8_t number, bool is_green, bool is_on) {
     const uint8_t most = lately(number);
     const bool is_quiet = lane->quiet_s >= (number < LIGHT_IN_LANES ? QUIET_S : QUIET_OUT);
     if ((is_quiet || sensing_lanes[number].is_free) && sensing_counts[number] > most) {
+#if LIGHT_BESIDE
+        if (!sensing_lanes[number].is_free) {
+            hand_over(number, sensing_counts[number] - most);
+        }
+#endif
         sensing_counts[number] = most;
         has_news = true;
     }

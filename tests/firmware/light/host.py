@@ -12,7 +12,7 @@ from firmware.generator.generate import generate
 from firmware.generator.light.control import generate_light
 from hil.build.project import project_root
 
-SOURCES = ("control", "events", "features", "generated", "lamp_events", "lines", "plan", "sensing", "shell", "tables")
+SOURCES = ("beside", "control", "events", "features", "generated", "lamp_events", "lines", "plan", "sensing", "shell", "tables")
 FLAGS = [
     "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-DMODE=2",
     "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
