@@ -5,7 +5,7 @@ From the environment: TINYLIGHT_POLICY (policy file; model/pretrained/crossing.j
 set: unrolled where it fits; the host has only the portable C), TINYLIGHT_WATCHDOG (on unless set; off for an old
 bootloader that a watchdog reset sends round in circles), TINYLIGHT_MODE (answer, light or alone; answer unless set) and
 TINYLIGHT_PLAN (a signal plan, JSON, for the last two: hil/build/light_plan.py), TINYLIGHT_SUSPICION (off: mode alone
-believes every detector). TINYLIGHT_CHECKED is set by the harness, which has read the policy file by model.policy.file already.
+believes every detector).
 """
 
 import os
@@ -115,7 +115,6 @@ run(
     "firmware.generator",
     *(str(policy_file), str((build / "generated").resolve()), kernel),
     *(("--flip-weight", flip[1]) if flip else ()),
-    *(("--checked",) if os.environ.get("TINYLIGHT_CHECKED") else ()),
     *(("--mode", mode(), "--plan", str(Path(os.environ["TINYLIGHT_PLAN"]).absolute())) if mode() != MODES[0] else ()),
 )
 env.Append(CPPPATH=[str(build / "generated"), str(root / "firmware" / "include")])

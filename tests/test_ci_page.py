@@ -57,5 +57,5 @@ def test_packages_and_extras_are_ours(steps: list[dict[str, Any]]) -> None:
     install = command_with(steps, "-c")
     extras = re.findall(r"\w+", install[-1])
     project = (ROOT / "pyproject.toml").read_text()
-    assert extras == ["firmware", "test"] and all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in extras)
+    assert extras == ["test"] and all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in extras)
     assert (ROOT / install[install.index("-c") + 1]).exists()

@@ -1,11 +1,10 @@
-"""Builds the firmware for a policy through PlatformIO, and keeps what it has built.
+"""Builds the firmware for a policy, and keeps what it has built.
 
 A build is known by the hash of everything that goes into it, so the same request is answered from the folder where
 its results lie. Several processes may build at once: each works in a folder of its own and moves it into place.
 """
 
 import hashlib
-import importlib.util
 import json
 import re
 import shutil
@@ -13,13 +12,12 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 from firmware.generator.light.control import MODES
 from firmware.generator.policy import PolicyError, read_policy
-from hil.build import pio
+from hil.build import compilers
 from hil.build.baud import divisor
 from hil.build.build_id import BuildId, read_build_id
 from hil.build.project import checkout, content_hash, project_files, project_root
@@ -28,7 +26,7 @@ from streetflow.cache import cache_folder
 from streetflow.errors import FieldError, InputError
 from streetflow.near import or_else
 
-Target = Literal["uno", "uno_system", "native"]
+Target = Literal["uno_system", "native"]
 Mode = Literal["answer", "light", "alone"]  # who senses, decides and shows: docs/controller.md
 KERNELS = ("c", "table", "unrolled")  # by their number in HELLO; "auto": unrolled where it fits the flash, else table
 
@@ -42,7 +40,7 @@ OUTPUT_LINES = 30  # shown of a failed build
 
 
 class BuildError(RuntimeError):
-    """The compiler or PlatformIO failed; the message ends with the last lines they printed."""
+    """The compiler failed; the message ends with the last lines that it printed."""
 
 
 @dataclass(frozen=True)
@@ -114,23 +112,14 @@ def build_firmware(
         raise FieldError("min_green_s", f"{min_green_s} s: the chip counts from 0 to 255")
     if target != "native":
         divisor(f_cpu_hz, baud)
-    compiler = _compiler_version(target)
+    builder = _builder(target)
     build_dir = (build_dir or default_build_dir()).resolve()
-    settings = (target, str(f_cpu_hz), str(baud), kernel, str(min_green_s), compiler, *extra_flags)
-    key = _content_hash(policy_file, *settings, *([] if plan is None else [mode, plan]))
+    texts = (target, str(f_cpu_hz), str(baud), kernel, str(min_green_s), builder, *extra_flags)
+    key = _content_hash(policy_file, *texts, *([] if plan is None else [mode, plan]))
     folder = build_dir / f"{target}-{key[:16]}"
     if not folder.is_dir():
-        variables = {
-            "TINYLIGHT_POLICY": str(policy_file),
-            "TINYLIGHT_CHECKED": "1",
-            "TINYLIGHT_F_CPU": str(f_cpu_hz),
-            "TINYLIGHT_BAUD": str(baud),
-            "TINYLIGHT_KERNEL": kernel,
-            "TINYLIGHT_MIN_GREEN_S": str(min_green_s),
-            "TINYLIGHT_MODE": mode,
-            "PLATFORMIO_BUILD_FLAGS": " ".join(extra_flags),
-        }
-        _build(folder, target, variables, named, plan)
+        settings = compilers.Settings(target, policy_file, kernel, f_cpu_hz, baud, min_green_s, mode, extra_flags)
+        _build(folder, settings, named, plan)
     if target == "native":
         return Firmware(folder / "firmware", None, None, target, f_cpu_hz, baud, policy_sha256)
     elf, hex_file, map_file = (folder / f"firmware.{suffix}" for suffix in ("elf", "hex", "map"))
@@ -154,43 +143,39 @@ def _plan_of(policy_file: Path, mode: Mode, plans: Sequence[Mapping[str, Any]], 
     return json.dumps(named[0], indent=1)
 
 
-def _build(folder: Path, target: Target, variables: dict[str, str], policy_file: Path, plan: str | None) -> None:
+def _build(folder: Path, settings: compilers.Settings, policy_file: Path, plan: str | None) -> None:
     """Builds into `folder`; errors name `policy_file` as the caller does."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as draft:
         plan_file = Path(draft) / "plan.json"
-        build_folder = Path(draft) / "build"  # which PlatformIO empties
+        built = Path(draft) / "build"
         if plan is not None:
             plan_file.write_text(plan, encoding="utf-8")
-            variables = variables | {"TINYLIGHT_PLAN": str(plan_file)}
-        # "buildprog" skips PlatformIO's own size check: our verdict reports what doesn't fit.
-        result = pio.run(
-            ["run", "-e", target, "-t", "buildprog"],
-            project=project_root(),
-            state_dir=None if target == "uno" else folder.parent / "platformio",
-            variables=variables | {"PLATFORMIO_BUILD_DIR": str(build_folder)},
-        )
+        result = compilers.compile_firmware(settings, plan_file, project_root(), built)
         if result.returncode != 0:
-            raise _failure(target, result, policy_file, plan_file)
+            raise _failure(settings.target, result, policy_file, plan_file)
         try:
-            (build_folder / target).rename(folder)
+            built.rename(folder)
         except OSError:
             if not folder.is_dir():  # otherwise another process has just built the same
                 raise
 
 
-def _failure(target: str, result: subprocess.CompletedProcess[str], policy_file: Path, plan_file: Path) -> Exception:
+def _failure(target: Target, result: subprocess.CompletedProcess[str], policy_file: Path, plan_file: Path) -> Exception:
     lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
     if any("avr/io.h: No such file" in line for line in lines):
         return InputError("avr-libc", "", "its headers are missing; install it: apt install avr-libc")
-    refused = f"Error: {policy_file.resolve()}: "  # by the generator, as firmware/extra_script.py prints it
-    if message := next((line for line in lines if line.startswith(refused)), None):
-        place, _, why = message.removeprefix(refused).partition(": ")
+    if refused := _refused(lines, policy_file.resolve()):
+        place, _, why = refused.partition(": ")
         return FieldError("kernel", why, str(policy_file)) if place == "kernel" else InputError(policy_file, place, why)
-    refused = f"Error: {plan_file.resolve()}: "
-    if message := next((line for line in lines if line.startswith(refused)), None):
-        return FieldError("plans", message.removeprefix(refused), str(policy_file))
+    if refused := _refused(lines, plan_file.resolve()):
+        return FieldError("plans", refused, str(policy_file))
     return BuildError("\n".join([f"building the firmware for {target} failed:", *lines[-OUTPUT_LINES:]]))
+
+
+def _refused(lines: Sequence[str], file: Path) -> str | None:
+    """What the generator has against a file, if that is why it has failed."""
+    return next((line.removeprefix(f"{file}: ") for line in lines if line.startswith(f"{file}: ")), None)
 
 
 def _check_policy(policy_file: Path) -> str:
@@ -203,21 +188,20 @@ def _check_policy(policy_file: Path) -> str:
     return sha256
 
 
-def _compiler_version(target: Target) -> str:
-    """The version text of the compiler on PATH. InputError naming the packages if there is none."""
-    if target not in COMPILERS:  # PlatformIO brings the compiler
-        return ""
+def _builder(target: Target) -> str:
+    """What a build depends on beside sources and settings: the version of the compiler on PATH, and how it is called.
+    InputError naming the packages if there is none."""
     program, packages = COMPILERS[target]
     if shutil.which(program) is None:
         raise InputError(program, "", f"not on PATH; install it: apt install {packages}")
-    return subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    return told + Path(compilers.__file__).read_text(encoding="utf-8")
 
 
 def _content_hash(policy_file: Path, *settings: str) -> str:
     """SHA-256 over the firmware's sources, the policy and all settings."""
-    platformio = version("platformio") if importlib.util.find_spec("platformio") else ""
     digest = hashlib.sha256(content_hash(project_files()).encode())
     digest.update(hashlib.sha256(policy_file.read_bytes()).digest())
-    for setting in (*settings, platformio):
+    for setting in settings:
         digest.update(f"{setting}\0".encode())
     return digest.hexdigest()

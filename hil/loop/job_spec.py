@@ -40,7 +40,7 @@ class Job(JobSettings):
 
     @property
     def target(self) -> Target:
-        """PlatformIO environment that the firmware is built in."""
+        """Which of the builds in platformio.ini the firmware is."""
         return "native" if self.board == "host" else "uno_system"
 
     @property

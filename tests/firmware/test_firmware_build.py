@@ -1,4 +1,4 @@
-"""Building the firmware: through PlatformIO and offline, kept until something changes, and what is refused.
+"""Building the firmware: kept until something changes, and what is refused.
 
 That the compilers have nothing to say of it is seen in test_pio.py.
 """
@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from hil.build.firmware import BuildError, build_firmware, pio
+from hil.build import compilers
+from hil.build.firmware import BuildError, build_firmware
 from hil.build.footprint import measure
 from hil.build.project import project_root
 from model import pretrained_policy
@@ -161,9 +162,9 @@ def test_a_rate_out_of_reach_is_refused(policy_file: Path) -> None:
 def test_what_the_generator_refuses_during_a_build_is_told_alone(
     policy_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    said = f"Processing uno_system\nError: {policy_file}: intersections[3].phases: 300, the firmware takes 1 to 255"
-    failed = subprocess.CompletedProcess(["pio"], 1, stdout=f"{said}\n==== [FAILED] ====", stderr="")
-    monkeypatch.setattr(pio, "run", lambda *arguments, **options: failed)
+    said = f"{policy_file}: intersections[3].phases: 300, the firmware takes 1 to 255\n"
+    failed = subprocess.CompletedProcess(["python"], 1, stdout="", stderr=said)
+    monkeypatch.setattr(compilers, "compile_firmware", lambda *_: failed)
     with pytest.raises(InputError) as refused:
         build_firmware(policy_file, build_dir=tmp_path)
     assert str(refused.value) == f"{policy_file}: intersections[3].phases: 300, the firmware takes 1 to 255"
@@ -178,8 +179,8 @@ def test_missing_headers_are_named_with_the_command_that_installs_them(
     policy_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     said = "firmware/include/hardware.h:80:20: fatal error: avr/io.h: No such file or directory"
-    failed = subprocess.CompletedProcess(["pio"], 1, stdout="", stderr=said)
-    monkeypatch.setattr(pio, "run", lambda *arguments, **options: failed)
+    failed = subprocess.CompletedProcess(["avr-gcc"], 1, stdout="", stderr=said)
+    monkeypatch.setattr(compilers, "compile_firmware", lambda *_: failed)
     with pytest.raises(InputError, match=r"^avr-libc: .*apt install avr-libc"):
         build_firmware(policy_file, build_dir=tmp_path)
 

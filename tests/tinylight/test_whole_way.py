@@ -16,11 +16,11 @@ import pytest
 
 from hil.boards import SerialBoard
 from hil.boards.port_server import PortServer
-from hil.build.firmware import default_build_dir, pio
 from hil.build.project import project_root
 from hil.wire.link import Link
 from model import pretrained_policy
 from model.policy.file import load_policy
+from tests.helpers.pio import pio_run
 
 PATIENCE_S = 60.0
 FILE = "tests/hil/test_on_board.py"
@@ -80,26 +80,21 @@ def test_the_same_tests_on_the_host_build() -> None:
     passes_on("host")
 
 
-def test_platformio_uploads(port: str) -> None:
+def test_platformio_uploads(port: str, tmp_path: Path) -> None:
     policy = pretrained_policy("arterial")
-    done = pio.run(
-        ["run", "-e", "uno_system", "-t", "upload", "--upload-port", port],
-        project=project_root(),
-        state_dir=default_build_dir() / "platformio",
-        variables={"TINYLIGHT_POLICY": str(policy)},
+    done = pio_run(
+        ["-e", "uno_system", "-t", "upload", "--upload-port", port],
+        tmp_path,
+        TINYLIGHT_POLICY=str(policy),
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     with SerialBoard(port, baud=115_200) as board:
         Link(board, budget_s=10).hello(load_policy(policy).sha256, patience_s=PATIENCE_S)
 
 
-def test_platformio_takes_no_port_that_is_not_a_boards() -> None:
+def test_platformio_takes_no_port_that_is_not_a_boards(tmp_path: Path) -> None:
     """It would take any, and need a minute to find that no board answers; here none is named, and there is no board."""
-    done = pio.run(
-        ["run", "-e", "uno_system", "-t", "upload"],
-        project=project_root(),
-        state_dir=default_build_dir() / "platformio",
-    )
+    done = pio_run(["-e", "uno_system", "-t", "upload"], tmp_path)
     assert done.returncode != 0 and "no port looks like a board" in done.stderr and "--upload-port PORT" in done.stderr
 
 
@@ -110,12 +105,8 @@ def test_a_programmer_erases_the_chip_and_a_bootloader_does_not(tmp_path: Path) 
     avrdude.write_text(f'#!/bin/sh\necho "$@" >> {options}\n')
     avrdude.chmod(0o755)
     for target, extra in (("bare_8mhz", []), ("uno_system", ["--upload-port", "/dev/null"])):
-        done = pio.run(
-            ["run", "-e", target, "-t", "upload", *extra],
-            project=project_root(),
-            state_dir=default_build_dir() / "platformio",
-            variables={"PATH": f"{tmp_path}:{os.environ['PATH']}", "TINYLIGHT_BAUD": "38400"},
-        )
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        done = pio_run(["-e", target, "-t", "upload", *extra], tmp_path, PATH=path, TINYLIGHT_BAUD="38400")
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     bare, uno = options.read_text().splitlines()
     assert "-c usbasp" in bare and "-D" not in bare.split() and "-P" not in bare.split()
