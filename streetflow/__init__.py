@@ -1,7 +1,11 @@
-"""A traffic simulator equal to CityFlow, bit for bit: ``import streetflow as cityflow``."""
+"""A traffic simulator equal to CityFlow, bit for bit: ``import streetflow as cityflow``.
 
-from streetflow.engine.archive import Archive
-from streetflow.engine.cityflow_names import Engine
+The engine and its compiler are imported as the first name that needs them is looked up: what doesn't simulate starts at once.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from streetflow.errors import InputError, InputWarning, StepError, UnknownIdError, UnknownVehicleError
 
 __all__ = [
@@ -16,3 +20,18 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"  # of this package and of all of tinylight-hil
+
+if TYPE_CHECKING:
+    from streetflow.engine.archive import Archive
+    from streetflow.engine.cityflow_names import Engine
+else:
+    _PLACES = {"Archive": "streetflow.engine.archive", "Engine": "streetflow.engine.cityflow_names"}
+
+    def __getattr__(name: str) -> type:
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = found = getattr(import_module(_PLACES[name]), name)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_PLACES})

@@ -60,3 +60,10 @@ def test_a_breach_is_seen(copy: Path, file: str, line: str, broken: str) -> None
     result = lint(copy)
     assert result.returncode == 1, result.stdout + result.stderr
     assert broken in result.stdout
+
+
+@pytest.mark.parametrize("module", ["streetflow", "tinylight.cli", "hil.pytest_plugin", "hil.build.firmware"])
+def test_what_does_not_simulate_starts_without_the_engine(module: str) -> None:
+    """Its compiler takes a second to import: for a page of help, or in each run of pytest where this project is installed."""
+    code = f"import sys, {module}; print(*{{'numba', 'numpy', 'torch'}} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "\n"

@@ -109,7 +109,7 @@ def install(wheel: Path, folder: Path) -> Path:
 def bring_compiled_kernels(stranger: "Stranger") -> None:
     """Spares the stranger half a minute: the tests' own machine code, in the folder that the stranger made for it. Numba knows
     it by the name, size and time of its source, so it compiles anew what isn't the same."""
-    stranger.run("python", "-c", "import streetflow")
+    stranger.run("python", "-c", "import streetflow; streetflow.Engine")
     (folder,) = stranger.folder.glob(f"tmp/tinylight-hil-*/kernels/{KERNELS.name}_*")
     for file in (KERNELS / "__pycache__").glob("*.nb[ic]"):
         shutil.copyfile(file, folder / file.name)

@@ -24,13 +24,19 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_import_is_light() -> None:
-    """`import streetflow` brings the engine alone, so that a CityFlow program pays for nothing else."""
+    """`streetflow.Engine` brings the engine alone, so that a CityFlow program pays for nothing else."""
     code = (
-        "import sys, streetflow; "
+        "import sys, streetflow; streetflow.Engine; "
         "bad = {'streetflow.control.environment', 'streetflow.control.features', 'torch', 'model', 'hil'};"
         "sys.exit(bool(bad & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_names_are_looked_up_late_and_listed() -> None:
+    assert set(cityflow.__all__) <= set(dir(cityflow))
+    with pytest.raises(AttributeError, match=r"module 'streetflow' has no attribute 'Motor'"):
+        _ = cityflow.Motor
 
 
 def test_a_cityflow_program_runs(config: Path) -> None:
