@@ -21,7 +21,8 @@ def near_files(file: object) -> list[str]:
     """Paths of the files with a name like that of ``file``, in its folder."""
     path = Path(str(file))
     try:
-        return [str(path.with_name(name)) for name in near_matches(path.name, os.listdir(path.parent))]
+        others = [name for name in os.listdir(path.parent) if name != path.name]
+        return [str(path.with_name(name)) for name in near_matches(path.name, others)]
     except (OSError, ValueError):  # no such folder; a name with a NUL
         return []
 

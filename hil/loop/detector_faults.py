@@ -44,8 +44,10 @@ class DetectorFaultSpec:
             name, _, value = part.partition("=")
             if name == "seed" and value.isdecimal() and len(value) < 19:
                 seed = int(value)
+            elif kind in shares:
+                raise FieldError(FIELD, f"{part!r}: {kind} is there already")
             elif kind in KINDS:
-                shares[kind] = shares.get(kind, 0.0) + _share(part, share)
+                shares[kind] = _share(part, share)
             else:
                 known = ", ".join(f"{each}:SHARE" for each in KINDS)
                 raise FieldError(FIELD, f"{part!r} is not a fault{did_you_mean(kind, KINDS)}; there are {known}, seed=K")

@@ -114,7 +114,11 @@ def network_of(place: str) -> Network:
     if not os.path.exists(path):
         for folder in _folders_called(place):
             _require_flows(folder)
+        if os.path.islink(path):
+            raise InputError(place, "", "is a link that leads to nothing")
         raise UnknownNetwork(place, network_names(), files=True)
+    if not (path.is_dir() or path.is_file()):
+        raise InputError(place, "", "is neither a file nor a folder")
     folder = (path if path.is_dir() else path.parent).absolute()
     if not (folder / "roadnet.json").is_file():
         raise InputError(folder, "roadnet.json", "missing: a network's folder, or a flow file's, holds it")

@@ -63,6 +63,7 @@ def test_a_share_hits_so_many_loops_the_same_ones_for_the_same_seed() -> None:
         ("dead", "'dead' needs a share of the loops, from 0 to 100 %"),
         ("dead:110%", "'dead:110%' needs a share"),
         ("dead:60%,miss:50%", "add up to more than 100 %"),
+        ("dead:1%,dead:2%", "'dead:2%': dead is there already"),
         ("dead:1%,seed=x", "'seed=x' is not a fault"),
     ],
 )
