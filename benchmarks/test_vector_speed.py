@@ -1,5 +1,6 @@
 """Steps a second of the vector environment against one process an environment, and against sumo-rl on cologne1, in one run. All
-with Gymnasium's interface; a step is a decision, every 20 s of traffic.
+with Gymnasium's interface; a step is a decision, every 20 s of traffic. All take the same drawn actions: how much traffic there
+is, and so what a step takes, follows from them (twofold between draws on cologne1).
 
 TINYLIGHT_SHARED=../shared pytest benchmarks/test_vector_speed.py --benchmark-only
 
@@ -16,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -48,16 +50,26 @@ WAYS: dict[str, Callable[[], Any]] = {
 }
 
 
+def drawn_actions(env: Any, steps: int) -> list[Any]:
+    """For each step one action, the same for all environments of a vector."""
+    space = getattr(env, "single_action_space", env.action_space)
+    space.seed(0)
+    drawn = [space.sample() for _ in range(steps)]
+    if space is env.action_space:
+        return drawn
+    return [np.broadcast_to(action, env.action_space.shape).astype(env.action_space.dtype) for action in drawn]
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_steps_of_a_batch(way: str, benchmark: Any) -> None:
     """An episode of 16 environments with drawn actions; `extra_info` has the environments' steps a second of the best round."""
     env = WAYS[way]()
-    env.action_space.seed(0)
     env.reset(seed=0)
+    actions = drawn_actions(env, STEPS)
 
     def run() -> None:
-        for _ in range(STEPS):
-            env.step(env.action_space.sample())
+        for action in actions:
+            env.step(action)
 
     try:
         benchmark.pedantic(run, rounds=5, warmup_rounds=1)
@@ -117,13 +129,13 @@ def test_steps_on_cologne1(way: str, cologne: Network, benchmark: Any) -> None:
     """Half an hour of traffic with drawn actions, on one core; `extra_info` as above."""
     make, count = ON_COLOGNE[way]
     env = make(cologne)
-    env.action_space.seed(0)
     env.reset(seed=0)
     steps = COLOGNE_S // INTERVAL_S
+    actions = drawn_actions(env, steps)
 
     def run() -> None:
-        for _ in range(steps):
-            env.step(env.action_space.sample())
+        for action in actions:
+            env.step(action)
 
     try:
         benchmark.pedantic(run, setup=lambda: env.reset(seed=0) and None, rounds=3, warmup_rounds=1)
