@@ -365,6 +365,13 @@ def test_more_than_fit_on_a_lane_are_beside_it(beside: Path) -> None:
     assert last(said, "counts")[:3] in ([39, 6, 0], [39, 3, 3]) and not faults(said)
 
 
+def test_whoever_is_on_a_road_calls_for_all_its_lanes(beside: Path, host: Path) -> None:
+    came = [*vehicles({entry(1): 1}), "calls", *pulse(stop_line(1)), "calls"]
+    for program, called in ((host, "2"), (beside, "7")):
+        said = [line[1] for line in answers(program, came) if line[0] == "calls"]
+        assert said == [called, "0"]
+
+
 def test_a_plan_says_nothing_of_a_lane_that_drivers_choose(planned: Path, tmp_path: Path) -> None:
     document = copy.deepcopy(documents()[0])
     for number, lane in enumerate(document["sensing"]["in_lanes"][:3]):

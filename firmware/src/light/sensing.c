@@ -365,7 +365,11 @@ shell_set sensing_calls(void) {
         for (uint8_t lane = 0; lane < LIGHT_IN_LANES; lane++) {
             const bool is_suspect = sensing_is_suspect(lane);
             suspects += is_suspect;
-            if (is_suspect || sensing_counts[lane] != 0) {
+            if (is_suspect || sensing_counts[lane] != 0
+#if LIGHT_BESIDE
+                || beside_fullest(lane) != lane /* from there he may have come here */
+#endif
+            ) {
                 calls |= sensing_lanes[lane].groups;
             }
         }
