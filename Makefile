@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+INSTALL = $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 
 # The data-set folder beside a checkout is used when it is there; TINYLIGHT_DATA names others.
 export TINYLIGHT_DATA ?= $(abspath $(wildcard ../shared/datasets))
@@ -21,14 +22,14 @@ hil: setup  ## Run the main job: traffic in the simulator, every decision made b
 	@mkdir -p build && $(BIN)/tinylight hil --mode alone --monitor --network crossing > build/alone.txt; \
 		status=$$?; tail -n 1 build/alone.txt; exit $$status
 
-test: setup $(VENV)/.ready-test  ## Run all tests, those on the emulated chip included (ARGS=... is passed on)
+test: $(VENV)/.ready-test  ## Run all tests, those on the emulated chip included (ARGS=... is passed on)
 	$(BIN)/python -m pytest -n auto --dist worksteal --hil=simavr $(ARGS)
 
 lint: $(VENV)/.ready-test  ## ruff and mypy
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 docs: $(VENV)/.ready-hil  ## Build the documentation site into build/site (strict: a warning is a fault)
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(INSTALL) -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "build/site/index.html"
 
@@ -41,19 +42,24 @@ fuzz: $(VENV)/.ready-test  ## Fuzz the firmware's protocol code with libFuzzer (
 clean:  ## Remove what was built (not .venv)
 	rm -rf build .pio .pytest_cache .mypy_cache .ruff_cache
 
-$(VENV)/.ready-hil: pyproject.toml constraints.txt scripts/system_packages.sh
-	@echo "setup: what the main job needs goes into $(VENV); this takes a few minutes, once"
-	@PYTHON="$(PYTHON)" scripts/system_packages.sh
+define new_venv
 	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip $(VENV)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null 2>&1 || \
 		{ echo "setup: $(PYTHON) brings no pip (no ensurepip): name another with: make PYTHON=/usr/bin/python3" >&2; exit 2; }
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[firmware]'
+endef
+
+$(VENV)/.ready-hil: pyproject.toml constraints.txt scripts/system_packages.sh
+	@echo "setup: what the main job needs goes into $(VENV); this takes a few minutes, once"
+	@PYTHON="$(PYTHON)" scripts/system_packages.sh
+	$(new_venv)
+	$(INSTALL) -e '.[firmware]'
 	@touch $@
 
-$(VENV)/.ready-test: $(VENV)/.ready-hil
-	@echo "setup: what the tests need, PyTorch among it; this takes a few minutes, once"
+$(VENV)/.ready-test: pyproject.toml constraints.txt scripts/system_packages.sh
+	@echo "setup: what the main job and the tests need, PyTorch among it, goes into $(VENV); this takes a few minutes, once"
 	@PYTHON="$(PYTHON)" scripts/system_packages.sh chromium
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[firmware,train,plot,gym,pettingzoo,sb3,sumo,cluster,test]'
+	$(new_venv)
+	$(INSTALL) -e '.[firmware,train,plot,gym,pettingzoo,sb3,sumo,cluster,test]'
 	@command -v npm >/dev/null && npm install --silent --no-audit --no-fund --prefix tests/firmware/avr8js || \
 		echo "setup: no npm, or it got nothing: the second emulator's tests will be skipped" >&2
-	@touch $@
+	@touch $(VENV)/.ready-hil $@
