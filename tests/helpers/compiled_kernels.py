@@ -1,9 +1,9 @@
 """Compiles the engine before the workers of pytest-xdist start: each would do it for itself, as would commands that tests run.
 
-One process compiles the plain engine and the planner's rollouts, another the engine that changes lanes; the rest compiles where
-it is first used.
+One process compiles the plain engine and the planner's rollouts, another the engine that changes lanes and a team's steps: both
+take as long. The rest compiles where it is first used.
 
-    python -m tests.helpers.compiled_kernels [lanes]
+    python -m tests.helpers.compiled_kernels plain|others
 """
 
 import subprocess
@@ -12,9 +12,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from streetflow import Engine
 from streetflow.kernels.jit import source_fingerprint
 from tests.helpers.places import ROOT
+from tests.helpers.small_network import demand, grid, write
 
 _KEPT = ("step.step_many", "lane_step.step_many")  # whose code is looked for on disk
 
@@ -26,7 +29,7 @@ def compile_first(say: Callable[[str], None]) -> None:
     started_s = time.monotonic()
     say("compiling the engine, once for all workers; this takes a minute or two")
     command = [sys.executable, "-m", "tests.helpers.compiled_kernels"]
-    processes = [subprocess.Popen([*command, *part], cwd=ROOT) for part in ([], ["lanes"])]
+    processes = [subprocess.Popen([*command, part], cwd=ROOT) for part in ("plain", "others")]
     failed = any([process.wait() for process in processes])
     say(f"{'failed' if failed else 'compiled'} after {time.monotonic() - started_s:.0f} s")
 
@@ -38,21 +41,30 @@ def _are_on_disk() -> bool:
     return all(any((folder / "__pycache__").glob(f"{name}.{of_these_sources}")) for name in _KEPT)
 
 
-def _run_an_engine(lane_change: bool) -> None:
+def _compile_plain(folder: Path) -> None:
     from model.planning.planner import Planner
-    from streetflow import Engine
     from streetflow.control.controllers import run
     from streetflow.control.environment import Environment
-    from tests.helpers.small_network import demand, grid, write
 
-    with tempfile.TemporaryDirectory() as folder:
-        roadnet = grid()
-        engine = Engine(write(Path(folder), roadnet, demand(roadnet, 12, 60), laneChange=lane_change))
-        engine.step_many(5)
-    if not lane_change:
-        planner = Planner()
-        run(Environment("crossing", 0, features=planner.features, horizon_s=20), planner)
+    _engine(folder).step_many(5)
+    planner = Planner()
+    run(Environment("crossing", 0, features=planner.features, horizon_s=20), planner)
+
+
+def _compile_others(folder: Path) -> None:
+    from streetflow.engine import team
+
+    _engine(folder, laneChange=True).step_many(5)
+    team.LEAST_VEHICLES = 0
+    engine = _engine(folder)
+    team.TeamSteps(engine._step_kernel, 2)(*engine.memory, 1)
+
+
+def _engine(folder: Path, **settings: Any) -> Engine:
+    roadnet = grid()
+    return Engine(write(folder, roadnet, demand(roadnet, 12, 60), **settings))
 
 
 if __name__ == "__main__":
-    _run_an_engine(lane_change="lanes" in sys.argv[1:])
+    with tempfile.TemporaryDirectory() as made:
+        {"plain": _compile_plain, "others": _compile_others}[sys.argv[1]](Path(made))
