@@ -1,6 +1,7 @@
 """Policies for the chip that learn a rule's choices on SUMO itself, where training on our own engine comes to less.
 
 python scripts/sumo_distil.py NAME OUT.json
+python scripts/sumo_distil.py NAME OUT.alone.json   # for a chip that is the light, with the clearances and limits that it has
 
 The rule serves the phase with the most vehicles: it counts them by phases (`PhaseRule`), or by lanes, and keeps a phase while
 vehicles pass (`LaneRule`, `GapRule`). Which, and its numbers (`RULES`), were chosen on SUMO's seeds TUNED_ON. The student sees
@@ -40,6 +41,7 @@ BY_LANES = (
 )
 HELD = 10.0  # of score that the current phase is ahead by, for the one decision after it began
 UNIT_M, LEAST_M = 100.0, 20.0  # where a vehicle counts as one; no lane counts as shorter than that
+ALONE = ".alone.json"  # how the names of policies for a chip that is the light end
 VEHICLE_S = 60.0  # what a vehicle of score counts as in the student's loss, vehicle-seconds
 TUNED_ON, TRAINED_ON = (7, 8, 9, 10, 11), 1000  # SUMO's seeds; a round's runs have TRAINED_ON and those that follow
 SETTINGS = PlanConfig(
@@ -156,6 +158,8 @@ RULES: dict[str, Rule] = {
     "grid4x4": PhaseRule(False, -0.3),
     "arterial4x4": LaneRule(0.5, 1.5),
 }
+ALONE_RULES: dict[str, Rule] = {"cologne1": GapRule(LaneRule(0.5, 10.0), 0.4)}
+"""A change takes up to 8.6 s there, so a phase that flows is worth more."""
 CLOSE = dataclasses.replace(LONGER, own=2, refine_steps=1000, last_steps=4000, temperature_s=20.0)
 MARGIN_S = 20.0
 CLOSELY = ("cologne1", "cologne3", "cologne8", "ingolstadt21")
@@ -211,16 +215,20 @@ class OnSumo(Distillation):
 
 
 def distil(name: str, out: str) -> Policy:
-    """The policy of one scenario."""
+    """The policy of one scenario. `out`: the name of its file."""
     torch.set_num_threads(1)
+    is_alone = out.endswith(ALONE)
+    clearance = "shell" if is_alone else sumo_table.CLEARANCE
     network = sumo_table.Variant(name).network()
-    rule, settings = RULES[name], CLOSE if name in CLOSELY else SETTINGS if name in SHORT else LONGER
+    rule = ALONE_RULES[name] if is_alone else RULES[name]
+    settings = CLOSE if name in CLOSELY else SETTINGS if name in SHORT else LONGER
     settings = dataclasses.replace(settings, kept_features=len(rule.features), own=OWN.get(name, settings.own))
-    work = OnSumo(network, 0, rule.features, sumo_table.CLEARANCE, 0, settings)
+    work = OnSumo(network, 0, rule.features, clearance, 0, settings)
     work.rule = rule
     closely: dict[str, float] = {}
     if name in CLOSELY:
-        work.margin_s, work.min_green_s = MARGIN_S, TRAINED_GREEN_S.get(name, sumo_table.Variant(name).times_s[1])
+        own_green_s = 0 if is_alone else TRAINED_GREEN_S.get(name, sumo_table.Variant(name).times_s[1])
+        work.margin_s, work.min_green_s = MARGIN_S, own_green_s
         closely = {"margin_s": MARGIN_S, "temperature_s": settings.temperature_s, "min_green_s": work.min_green_s}
     kept_round = run_rounds(work, None, {}, None)
 
@@ -254,7 +262,7 @@ def distil(name: str, out: str) -> Policy:
         return Policy.sealed(
             network=network.name,
             decision_interval_s=work.environment.decision_interval_s,
-            clearance=sumo_table.CLEARANCE,
+            clearance=clearance,
             provenance=provenance,
             measured=[],
             intersections=[each.part for each in parts],
@@ -270,9 +278,10 @@ def harder(work: Distillation, light: int) -> npt.NDArray[np.int64]:
 
 
 def main(arguments: list[str]) -> None:
-    if len(arguments) != 2 or arguments[0] not in RULES:
-        sys.exit(f"python scripts/sumo_distil.py NAME OUT.json; NAME: one of {', '.join(RULES)}")
-    name, out = arguments
+    name, out = arguments if len(arguments) == 2 else ("", "")
+    if name not in (ALONE_RULES if out.endswith(ALONE) else RULES):
+        names = f"{', '.join(RULES)}; with OUT{ALONE}: {', '.join(ALONE_RULES)}"
+        sys.exit(f"python scripts/sumo_distil.py NAME OUT.json; NAME: one of {names}")
     policy = distil(name, Path(out).name)
     save_policy(policy, out)
 

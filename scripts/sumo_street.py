@@ -13,6 +13,7 @@ from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 
+import sumo_distil
 import sumo_table
 from on_street import Row, Rows
 
@@ -43,6 +44,12 @@ vehicles: by whole roads, which is judged, and each value by itself.
 """
 
 
+def policy_of(name: str) -> Path:
+    """The one that was made for a chip that is the light, where there is one."""
+    own = sumo_table.POLICIES / f"{name}{sumo_distil.ALONE}"
+    return own if own.is_file() else sumo_table.POLICIES / f"{name}.json"
+
+
 def measure_loop(network: Network, policy_file: Path) -> Row:
     """An hour with the chips."""
     verdict, light = run_light(Job(network, 0, policy_file, engine="sumo", mode="alone", monitor=True))
@@ -68,7 +75,7 @@ def measure_actuated(network: Network) -> Row:
 
 def measure(rows: Rows, name: str) -> None:
     """Both, unless they are there."""
-    network, file = sumo_table.Variant(name).network(), sumo_table.POLICIES / f"{name}.json"
+    network, file = sumo_table.Variant(name).network(), policy_of(name)
     known = {"network": name, "sumo_sha256": file_sha256(network.roadnet_file.parent / "sumo.json")}
     harness = sorted(Path(hil.light.__file__).parent.glob("*.py"))
     built = {
