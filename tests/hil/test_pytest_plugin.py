@@ -15,6 +15,7 @@ import serial
 
 from model import pretrained_policy
 from model.policy.file import load_policy, save_policy
+from streetflow.control.environment import Environment
 from tests.helpers.board_server import Server, firmware
 from tests.helpers.fake_board import HELLO
 
@@ -23,6 +24,7 @@ pytest_plugins = ["pytester"]
 for late in (
     "boards.find_port",
     "build.firmware",
+    "light.light_run",
     "loop.fault_spec",
     "loop.job",
     "loop.summary",
@@ -50,6 +52,12 @@ TEST = """
     def test_other():
         pass
 """
+
+
+@pytest.fixture(autouse=True, scope="module")
+def numba_has_imported_what_it_imports_late() -> None:
+    """With its first call of compiled code: imported a second time, after it was forgotten, it would refuse all work."""
+    Environment("crossing", 0).reset()
 
 
 @pytest.fixture
