@@ -3,7 +3,7 @@
 One process compiles the plain engine and the planner's rollouts, another the engine that changes lanes and a team's steps: both
 take as long. The rest compiles where it is first used.
 
-    python -m tests.helpers.compiled_kernels plain|others
+    python -m tests.helpers.compiled_kernels [plain|others]
 """
 
 import subprocess
@@ -66,5 +66,8 @@ def _engine(folder: Path, **settings: Any) -> Engine:
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:
+        compile_first(print)
     with tempfile.TemporaryDirectory() as made:
-        {"plain": _compile_plain, "others": _compile_others}[sys.argv[1]](Path(made))
+        for part in sys.argv[1:]:
+            {"plain": _compile_plain, "others": _compile_others}[part](Path(made))
