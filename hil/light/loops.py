@@ -167,8 +167,10 @@ class Loops:
             if not self._tracks.appears_anywhere:
                 begin_s = 0.0 if inside_m > 0 else 1.0
                 self._pass_over(loop + ENTRY, vehicle, length_m, (begin_s, inside_m, inside_m), marks)
-            elif inside_m < LOOP_M + length_m:  # still over the loop: as if it had come from outside at its speed
-                way_m = max(float(after.speed_mps[n]), inside_m, LEAST_WAY_M)
+                continue
+            speed_mps = float(after.speed_mps[n])
+            if inside_m - self._tracks.driven_s * speed_mps < LOOP_M + length_m:  # began over it
+                way_m = max(speed_mps, inside_m, LEAST_WAY_M)
                 self._pass_over(loop + ENTRY, vehicle, length_m, (1.0 - inside_m / way_m, inside_m, way_m), marks)
 
     def _vanish(self, before: _Seen, numbers: NDArray[np.intp], marks: list[Mark]) -> None:

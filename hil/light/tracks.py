@@ -32,7 +32,8 @@ class Tracks(Protocol):
     """An engine as loops see it.
 
     lengths_m: float64[drivables]. whole_lane: int[lanes], the lane that a lane is a part of, itself mostly: its loops are those
-    of the whole. appears_anywhere: vehicles come and go anywhere on a lane; else over its beginning and its end.
+    of the whole. appears_anywhere: vehicles come and go anywhere on a lane; else over its beginning and its end. driven_s: for
+    how long one that has come within a second may have driven by its end.
     """
 
     @property
@@ -41,6 +42,8 @@ class Tracks(Protocol):
     def whole_lane(self) -> NDArray[np.int64]: ...
     @property
     def appears_anywhere(self) -> bool: ...
+    @property
+    def driven_s(self) -> float: ...
     def places(self) -> Places: ...
 
 
@@ -48,6 +51,7 @@ class BuiltInTracks:
     """The built-in engine's."""
 
     appears_anywhere = False
+    driven_s = 0.0
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -73,6 +77,7 @@ class SumoTracks:
         self._engine = engine
         self.lengths_m = engine.drivable_lengths_m
         self.whole_lane = engine.whole_lane
+        self.driven_s = 1.0 - engine.step_s
 
     def places(self) -> Places:
         return self._engine.places()

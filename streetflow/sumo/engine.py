@@ -50,6 +50,7 @@ class SumoEngine:
     Attributes:
         version: SUMO's.
         drivable_lengths_m: float64[lanes + lane links], SUMO's own; `lane_length_m` has what is counted as part of a lane, too.
+        step_s: SUMO's step, a second or a part of it.
         whole_lane: int64[lanes], the lane that each is counted as a part of, itself mostly (`approaches.py`).
         options: those further options; what is set here counts from the next `reset` on.
 
@@ -64,7 +65,8 @@ class SumoEngine:
         self._config = folder / self._binding.config
         self.options = tuple(options)
         self._seed = seed
-        self._steps_a_second = round(1 / self._binding.step_s)
+        self.step_s = self._binding.step_s
+        self._steps_a_second = round(1 / self.step_s)
         self.lane_ids = roadnet.lane_ids
         self.intersection_ids = tuple(each.id for each in roadnet.intersections)
         self.intersection_index = roadnet.intersection_index

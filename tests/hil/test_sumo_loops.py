@@ -16,7 +16,7 @@ from streetflow.control.environment import Environment
 from streetflow.networks.catalogue import Network, network_of
 from streetflow.sumo.binding import read_binding
 from streetflow.sumo.engine import SumoEngine
-from tests.helpers.sumo_files import CONFIG, import_to, needs_sumo
+from tests.helpers.sumo_files import CONFIG, changed, import_to, needs_sumo
 
 pytestmark = needs_sumo
 SECONDS = 500
@@ -82,17 +82,30 @@ def test_loops_come_on_when_sumos_own_detectors_see_a_front(two: Network, tmp_pa
 @pytest.mark.parametrize("seed", [0, 5])
 def test_entries_less_departures_are_what_each_road_holds_in_every_second(seed: int, two: Network) -> None:
     """Though vehicles change lanes."""
-    driven = Driven(two, seed)
+    assert off_by_lanes(Driven(two, seed)) > 0, "nobody has changed lanes: the test shows nothing"
+
+
+@pytest.mark.parametrize("step_s", ["0.5", "0.1"])
+def test_who_enters_the_network_between_two_seconds_is_felt(step_s: str, tmp_path: Path) -> None:
+    """With steps shorter than a second he has driven on by its end, past the loop."""
+    config = changed(tmp_path / "drawn", (".sumocfg", "<time>", f'<time><step-length value="{step_s}"/>'))
+    import_to(config, tmp_path / "two")
+    off_by_lanes(Driven(network_of(str(tmp_path / "two"))))
+
+
+def off_by_lanes(driven: Driven) -> int:
+    """Asserts that all roads' sums are right; returns how far the lanes' are off, in vehicles and seconds."""
     roads = [road for each in driven.environment.intersections for road in (*each.in_road_lanes, *each.out_road_lanes)]
     lanes = sorted({lane for road in roads for lane in road})
-    counts, off_by_lanes = np.zeros(len(lanes), np.int64), 0
+    counts, off = np.zeros(len(lanes), np.int64), 0
     for second, edges in enumerate(driven.edges(lanes)):
         for edge in edges:
             if edge.level:
                 counts[edge.loop // 2] += 1 if edge.loop % 2 == ENTRY else -1
         true = driven.engine.lane_vehicle_counts()
-        off_by_lanes += int(np.abs(counts - true[lanes]).sum())
+        off += int(np.abs(counts - true[lanes]).sum())
         for road in roads:
             own = [lanes.index(lane) for lane in road]
             assert counts[own].sum() == true[list(road)].sum(), (second, road)
-    assert off_by_lanes > 0, "nobody has changed lanes: the test shows nothing"
+    driven.engine.close()
+    return off
