@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -273,24 +272,6 @@ def test_what_may_be_named(clean: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("TINYLIGHT_DATA", str(tmp_path))
     assert [subject.file for subject in files_to_check(["clean"])] == [net, clean / "flow_0.json", clean / "flow_1.json"]
     assert files_to_check(["clean", str(net)]) == files_to_check(["clean"])
-
-
-@pytest.mark.parametrize("place", ["nowhere", "lonely/flow.json", "lonely"])
-def test_places_where_nothing_is(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lonely").mkdir()
-    (tmp_path / "lonely" / "flow.json").write_text("[]")
-    with pytest.raises(InputError, match=r"unknown network|roadnet\.json: missing"):
-        files_to_check([place])
-
-
-def test_what_is_no_file_is_said_to_be_none(tmp_path: Path) -> None:
-    os.symlink(tmp_path / "there", tmp_path / "here")
-    os.symlink(tmp_path / "here", tmp_path / "there")
-    os.mkfifo(tmp_path / "pipe")
-    for place, fault in (("here", "is a link that leads to nothing"), ("pipe", "is neither a file nor a folder")):
-        with pytest.raises(InputError, match=f"{place}: {fault}$"):
-            files_to_check([str(tmp_path / place)])
 
 
 def test_files_that_are_no_json(tmp_path: Path) -> None:
