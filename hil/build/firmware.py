@@ -31,9 +31,9 @@ Mode = Literal["answer", "light", "alone"]  # who senses, decides and shows: doc
 KERNELS = ("c", "table", "unrolled")  # by their number in HELLO; "auto": unrolled where it fits the flash, else table
 
 COMPILERS = {
-    "uno_system": ("avr-gcc", "gcc-avr binutils-avr avr-libc"),
-    "native": ("gcc", "gcc libc6-dev"),
-}  # target: program that must be on PATH, Debian packages that bring it
+    "uno_system": (("avr-gcc", "avr-objcopy"), "gcc-avr binutils-avr avr-libc"),
+    "native": (("gcc",), "gcc libc6-dev"),
+}  # target: programs that must be on PATH, Debian packages that bring them
 NO_WATCHDOG = "-DTL_NO_WATCHDOG"  # a hang lasts until the power goes: for bootloaders that a watchdog's reset would hang
 NO_SUSPICION = "-DTL_NO_SUSPICION"  # mode alone believes every detector, whatever it shows: to compare with
 OUTPUT_LINES = 30  # shown of a failed build
@@ -191,10 +191,11 @@ def _check_policy(policy_file: Path) -> str:
 def _builder(target: Target) -> str:
     """What a build depends on beside sources and settings: the version of the compiler on PATH, and how it is called.
     InputError naming the packages if there is none."""
-    program, packages = COMPILERS[target]
-    if shutil.which(program) is None:
-        raise InputError(program, "", f"not on PATH; install it: apt install {packages}")
-    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    programs, packages = COMPILERS[target]
+    for program in programs:
+        if shutil.which(program) is None:
+            raise InputError(program, "", f"not on PATH; install it: apt install {packages}")
+    told = subprocess.run([programs[0], "--version"], capture_output=True, text=True, check=True).stdout
     return told + Path(compilers.__file__).read_text(encoding="utf-8")
 
 

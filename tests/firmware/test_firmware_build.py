@@ -112,6 +112,9 @@ def test_a_missing_compiler_is_named_with_the_command_that_installs_it(
         build_firmware(policy_file)
     with pytest.raises(InputError, match=r"^gcc: .*apt install gcc"):
         build_firmware(policy_file, target="native")
+    (tmp_path / "avr-gcc").symlink_to("/bin/true")
+    with pytest.raises(InputError, match=r"^avr-objcopy: not on PATH; .*apt install gcc-avr binutils-avr"):
+        build_firmware(policy_file)
 
 
 @pytest.mark.parametrize(
