@@ -30,7 +30,6 @@ enum { ENTRY, STOP_LINE, LOOPS };
 #define OTHERS_MOST 240    /* entered other lanes since somebody entered this one; counted up to here */
 #define FEW_SHARE 4        /* of those that fit: with more, a full lane may keep others out */
 #define SANE_S 20          /* without a sign of its fault: it is believed again */
-#define SPARE (LIGHT_BESIDE ? 3 : 0) /* more than fit: some may stand beside */
 #define POOR_SHARE 3       /* of the lanes that lead in: so many at least must be believed */
 #define LEAVING 2          /* seconds from one vehicle to the next as a queue leaves: a power of 2 */
 
@@ -88,16 +87,15 @@ bool sensing_is_suspect(uint8_t lane) {
 }
 
 #if LIGHT_BESIDE
-/* Vehicles have changed lanes */
-static void move(uint8_t from, uint8_t to, uint8_t vehicles) {
-    if (from == to) {
-        return;
+/* A vehicle has changed lanes */
+static void move(uint8_t from, uint8_t to) {
+    if (from != to && sensing_counts[to] != COUNT_MAX) {
+        uint8_t *missed = &lanes[from].loops[STOP_LINE].missed;
+        *missed -= *missed != 0;
+        sensing_counts[from]--;
+        sensing_counts[to]++;
+        has_news = true;
     }
-    uint8_t *missed = &lanes[from].loops[STOP_LINE].missed;
-    *missed -= *missed < vehicles ? *missed : vehicles;
-    sensing_counts[from] -= vehicles;
-    sensing_counts[to] += vehicles < COUNT_MAX - sensing_counts[to] ? vehicles : COUNT_MAX - sensing_counts[to];
-    has_news = true;
 }
 #endif
 
@@ -105,11 +103,6 @@ static void come(uint8_t number) {
     add(sensing_counts + number);
     add(&lanes[number].now);
     has_news = true;
-#if LIGHT_BESIDE
-    if (sensing_counts[number] > sensing_lanes[number].most) {
-        move(number, beside_with_room(number), 1);
-    }
-#endif
 }
 
 static void go(uint8_t number) {
@@ -135,13 +128,10 @@ static void go(uint8_t number) {
 static void hand_over(uint8_t number, uint8_t vehicles) {
     const uint8_t handed = lanes[number].handed;
     lanes[number].handed = 0;
-    uint8_t to = sensing_lanes[number].beside;
-    while (to != number && lanes[to].quiet_s != 0) {
-        to = sensing_lanes[to].beside;
-    }
-    if (to != number && vehicles > handed) {
-        move(number, to, vehicles - handed);
-        lanes[to].handed += vehicles - handed;
+    uint8_t to, left = vehicles > handed ? vehicles - handed : 0;
+    for (; left != 0 && (to = beside_waiting(number)) != number; left--) {
+        move(number, to);
+        add(&lanes[to].handed);
     }
 }
 #endif
@@ -152,6 +142,11 @@ static void enter(uint8_t number) {
         come(number);
         add(&lane->loops[STOP_LINE].missed);
         entries += number < LIGHT_IN_LANES;
+#if LIGHT_BESIDE
+        if (sensing_counts[number] > sensing_lanes[number].most) {
+            move(number, beside_with_room(number));
+        }
+#endif
     }
     lane->loops[ENTRY].missed = 0;
     lane->entry_at = entries;
@@ -162,7 +157,7 @@ static void leave(uint8_t number) {
     if (!is_doubted(number, STOP_LINE)) {
 #if LIGHT_BESIDE
         if (sensing_counts[number] == 0) { /* he may be one of those that are counted beside */
-            move(beside_fullest(number), number, 1);
+            move(beside_fullest(number), number);
         }
 #endif
         if (sensing_counts[number] == 0) {
@@ -243,7 +238,8 @@ static bool is_silent(uint8_t number, uint8_t which) {
                || (!is_full && entries_of_others(number) >= sensing_lanes[number].others);
     }
     const uint8_t limit = number < LIGHT_IN_LANES ? KEPT_GREEN_S : KEPT_OUT;
-    return lane->loops[STOP_LINE].missed >= KEPT_LIMIT && (is_doubted(number, STOP_LINE) || lane->green_s >= limit);
+    return lane->loops[STOP_LINE].missed >= KEPT_LIMIT && LEADS_ON(number)
+           && (is_doubted(number, STOP_LINE) || lane->green_s >= limit);
 }
 
 /* What speaks against a loop, at the end of a second: 0, or the kind of the event */
@@ -258,7 +254,7 @@ static uint8_t sign_of_fault(uint8_t number, uint8_t which) {
     if (is_silent(number, which)) {
         return EVENT_DETECTOR_SILENT;
     }
-    if (which == ENTRY && sensing_counts[number] > sensing_lanes[number].most + SPARE) {
+    if (which == ENTRY && sensing_counts[number] > MOST(number)) {
         return EVENT_DETECTOR_FAULTY;
     }
     return loop->flickers == CHATTER_EDGES ? FAULTS + FLICKERS : 0;
@@ -348,6 +344,9 @@ static void end_second(uint32_t tick, uint8_t number, const uint8_t *level, shel
 void sensing_take(uint32_t tick, const uint8_t *level, const uint8_t *changed, const uint8_t *flickers, shell_set green) {
     static uint8_t turn; /* of the second */
     take_lines(tick, level, changed, flickers);
+#if LIGHT_BESIDE
+    beside_green = green;
+#endif
     if (turn < LIGHT_LANES) {
         end_second(tick, turn, level, green);
     }
@@ -367,7 +366,7 @@ shell_set sensing_calls(void) {
             suspects += is_suspect;
             if (is_suspect || sensing_counts[lane] != 0
 #if LIGHT_BESIDE
-                || beside_fullest(lane) != lane /* from there he may have come here */
+                || beside_calls(lane)
 #endif
             ) {
                 calls |= sensing_lanes[lane].groups;
