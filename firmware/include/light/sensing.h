@@ -34,6 +34,10 @@ bool sensing_is_suspect(uint8_t lane);
 uint8_t sensing_suspects(void); /* lanes that lead in, as of the last sensing_calls */
 bool sensing_is_poor(void); /* so many that a decision is worth nothing */
 
+#if LIGHT_BESIDE
+bool sensing_is_quiet(uint8_t lane); /* green, and nobody has passed its stop line in this second */
+#endif
+
 #if LIGHT_PASSED
 /* Vehicles that were on lanes that lead in at the last call, and have left since. */
 uint16_t sensing_take_passed(void);

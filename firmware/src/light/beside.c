@@ -4,8 +4,6 @@
 #include "light/sensing.h"
 
 #if LIGHT_BESIDE
-shell_set beside_green;
-
 uint8_t beside_fullest(uint8_t lane) {
     uint8_t found = lane;
     for (uint8_t each = sensing_lanes[lane].beside; each != lane; each = sensing_lanes[each].beside) {
@@ -29,8 +27,7 @@ uint8_t beside_with_room(uint8_t lane) {
 uint8_t beside_waiting(uint8_t lane) {
     uint8_t found = lane;
     for (uint8_t each = sensing_lanes[lane].beside; each != lane; each = sensing_lanes[each].beside) {
-        const bool waits = (sensing_lanes[each].groups & ~beside_green) != 0;
-        if (waits && (found == lane || sensing_counts[each] < sensing_counts[found])) {
+        if (!sensing_is_quiet(each) && (found == lane || sensing_counts[each] < sensing_counts[found])) {
             found = each;
         }
     }

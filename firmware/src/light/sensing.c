@@ -87,6 +87,10 @@ bool sensing_is_suspect(uint8_t lane) {
 }
 
 #if LIGHT_BESIDE
+bool sensing_is_quiet(uint8_t lane) {
+    return lanes[lane].quiet_s != 0;
+}
+
 /* A vehicle has changed lanes */
 static void move(uint8_t from, uint8_t to) {
     if (from != to && sensing_counts[to] != COUNT_MAX) {
@@ -344,9 +348,6 @@ static void end_second(uint32_t tick, uint8_t number, const uint8_t *level, shel
 void sensing_take(uint32_t tick, const uint8_t *level, const uint8_t *changed, const uint8_t *flickers, shell_set green) {
     static uint8_t turn; /* of the second */
     take_lines(tick, level, changed, flickers);
-#if LIGHT_BESIDE
-    beside_green = green;
-#endif
     if (turn < LIGHT_LANES) {
         end_second(tick, turn, level, green);
     }
