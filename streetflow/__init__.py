@@ -3,8 +3,8 @@
 The engine and its compiler are imported as the first name that needs them is looked up: what doesn't simulate starts at once.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+import importlib
+import typing
 
 from streetflow.errors import InputError, InputWarning, StepError, UnknownIdError, UnknownVehicleError
 
@@ -21,7 +21,7 @@ __all__ = [
 
 __version__ = "0.1.0"  # of this package and of all of tinylight-hil
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from streetflow.engine.archive import Archive
     from streetflow.engine.cityflow_names import Engine
 else:
@@ -30,7 +30,7 @@ else:
     def __getattr__(name: str) -> type:
         if name not in _PLACES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = found = getattr(import_module(_PLACES[name]), name)
+        globals()[name] = found = getattr(importlib.import_module(_PLACES[name]), name)
         return found
 
     def __dir__() -> list[str]:

@@ -41,11 +41,12 @@ def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
             case ["tinylight", "hil", *_]:
                 write_policy(network_of("nets/town"), Path("town.json"))
                 assert tinylight(*command[1:]) in (0, 1)  # a random policy leaves its range
-                said["hil"] = capsys.readouterr().out
+                said["hil"] = said.get("hil", "") + capsys.readouterr().out
             case ["tinylight", *arguments]:
                 assert tinylight(*arguments) == 0, command
                 said[arguments[0]] = capsys.readouterr().out
             case _:
                 raise AssertionError(command)
     assert "MaxPressure on town" in said["evaluate"] and "equality" in said["hil"]
+    assert "alone with a monitor, town 60 of 60 decisions, lamps 0 faults" in said["hil"]
     assert network_of("nets/town_until_300").horizon_s == 300
