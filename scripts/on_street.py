@@ -67,11 +67,18 @@ def files_of(network: Network, *, with_chip: bool) -> Row:
     """What a run on a network depends on."""
     known = {"roadnet_sha256": file_sha256(network.roadnet_file), "flow_sha256": file_sha256(network.flow_file(FLOW))}
     if with_chip:
-        policy = load_policy(pretrained_policy(network.name, "alone"))
-        harness = sorted(Path(hil.light.__file__).parent.glob("*.py"))
-        known |= {"policy_sha256": policy.sha256, "firmware_sha256": content_hash(project_files())}
-        known |= {"harness_sha256": sha256(b"\0".join(file.read_bytes() for file in harness)).hexdigest()}
+        known |= chip_files(pretrained_policy(network.name, "alone"))
     return known
+
+
+def chip_files(policy_file: Path) -> Row:
+    """What a run with the chips depends on beside the traffic."""
+    harness = sorted(Path(hil.light.__file__).parent.glob("*.py"))
+    return {
+        "policy_sha256": load_policy(policy_file).sha256,
+        "firmware_sha256": content_hash(project_files()),
+        "harness_sha256": sha256(b"\0".join(file.read_bytes() for file in harness)).hexdigest(),
+    }
 
 
 def loop(rows: Rows, network: Network) -> Row:

@@ -10,18 +10,14 @@ control with true counts. The seed is the first of the table's.
 
 import sys
 from dataclasses import asdict
-from hashlib import sha256
 from pathlib import Path
 
 import sumo_distil
 import sumo_table
-from on_street import Row, Rows
+from on_street import Row, Rows, chip_files
 
-import hil.light
-from hil.build.project import content_hash, project_files
 from hil.light.job import run_light
 from hil.loop.job_spec import Job
-from model.policy.file import load_policy
 from model.policy.provenance import file_sha256
 from streetflow.control.controllers import run
 from streetflow.control.environment import Environment
@@ -77,13 +73,7 @@ def measure(rows: Rows, name: str) -> None:
     """Both, unless they are there."""
     network, file = sumo_table.Variant(name).network(), policy_of(name)
     known = {"network": name, "sumo_sha256": file_sha256(network.roadnet_file.parent / "sumo.json")}
-    harness = sorted(Path(hil.light.__file__).parent.glob("*.py"))
-    built = {
-        "policy_sha256": load_policy(file).sha256,
-        "firmware_sha256": content_hash(project_files()),
-        "harness_sha256": sha256(b"\0".join(each.read_bytes() for each in harness)).hexdigest(),
-    }
-    rows.of({"what": "loop"} | known | built, ("what", "network"), lambda: measure_loop(network, file))
+    rows.of({"what": "loop"} | known | chip_files(file), ("what", "network"), lambda: measure_loop(network, file))
     rows.of({"what": "VehicleActuated"} | known, ("what", "network"), lambda: measure_actuated(network))
 
 

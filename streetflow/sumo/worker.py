@@ -10,6 +10,7 @@ import os
 import pickle
 import struct
 import sys
+from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -90,33 +91,33 @@ class Simulation:
 
     def look(self) -> tuple[np.ndarray, ...]:
         """Of each vehicle on a lane of ours: drivable, number, distance_m, created_s, speed_mps, waiting_s."""
-        vehicle, drivables = self._sumo.vehicle, self._drivables
-        rows = []
-        for name in vehicle.getIDList():
-            place = drivables.get(vehicle.getLaneID(name))
-            if place is not None and name in self._numbers:
-                number = self._numbers[name]
-                along_m = place[1] + vehicle.getLanePosition(name)
-                speed_mps, waiting_s = vehicle.getSpeed(name), vehicle.getWaitingTime(name)
-                rows.append((place[0], -along_m, number, self._created_s[number], speed_mps, waiting_s))
-        rows.sort()
+        vehicle = self._sumo.vehicle
+        rows = sorted(
+            (drivable, -along_m, number, self._created_s[number], vehicle.getSpeed(name), vehicle.getWaitingTime(name))
+            for name, number, drivable, along_m in self._placed(self._drivables)
+        )
         columns = np.array(rows, np.float64).reshape(-1, 6).T
         drivable, before_m, serial, created_s, speed_mps, waiting_s = (np.ascontiguousarray(each) for each in columns)
         return drivable.astype(np.int32), serial.astype(np.int64), -before_m, created_s, speed_mps, waiting_s
 
     def places(self) -> tuple[np.ndarray, ...]:
         """Of each vehicle on a lane of ours, as SUMO has it: number, drivable, distance_m, speed_mps, length_m."""
-        vehicle, places = self._sumo.vehicle, self._own_places
-        rows = []
-        for name in vehicle.getIDList():
-            place = places.get(vehicle.getLaneID(name))
-            if place is not None and name in self._numbers:
-                number = self._numbers[name]
-                along_m = place[1] + vehicle.getLanePosition(name)
-                rows.append((number, place[0], along_m, vehicle.getSpeed(name), self._vehicle_m[number]))
+        vehicle = self._sumo.vehicle
+        rows = [
+            (number, drivable, along_m, vehicle.getSpeed(name), self._vehicle_m[number])
+            for name, number, drivable, along_m in self._placed(self._own_places)
+        ]
         columns = np.array(rows, np.float64).reshape(-1, 5).T
         numbers, drivables, along_m, speed_mps, length_m = (np.ascontiguousarray(each) for each in columns)
         return numbers.astype(np.int64), drivables.astype(np.int32), along_m, speed_mps, length_m
+
+    def _placed(self, places: dict[str, tuple[int, float]]) -> Iterator[tuple[str, int, int, float]]:
+        """Of each vehicle on one of these lanes: name, number, drivable, distance_m."""
+        vehicle = self._sumo.vehicle
+        for name in vehicle.getIDList():
+            place = places.get(vehicle.getLaneID(name))
+            if place is not None and name in self._numbers:
+                yield name, self._numbers[name], place[0], place[1] + vehicle.getLanePosition(name)
 
     def trips(self) -> tuple[np.ndarray, ...]:
         """Of each vehicle: number, created_s, entered_s, ended_s. Those that have ended in the order of their ends, those under

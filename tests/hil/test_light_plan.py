@@ -1,4 +1,4 @@
-"""What a light's firmware is told of SUMO's lanes: which lie beside each other, how long they are, which lead nowhere."""
+"""What a light's firmware is told about SUMO's lanes: which are side by side, how long they are, which have no way out."""
 
 from __future__ import annotations
 
